@@ -61,16 +61,6 @@ export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Rou
   return router;
 }
 
-/** Searched for the latest changes. */
-const SCANNED = 200;
-
-/** Sign-ins would crowd out the changes. */
-export async function readOperatorChanges(orm: Orm, wording: Wording, limit: number) {
-  const rows = await listOperatorRows(orm, {}, { limit: SCANNED });
-  const changes = rows.filter(({ action }) => action !== 'user.signed_in');
-  return (await toEntries(orm, wording, changes.slice(0, limit))).map(withoutLinks);
-}
-
 /** Actors without a user account keep their name from the log. */
 async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
   const actors = rows.map(({ actor }) => actor);

@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { nameField, parseInput, text } from '../core/http/validate.js';
-import { toAddress, toPager } from '../core/pages/address.js';
+import { toAddress, type Query } from '../core/pages/address.js';
 import {
   postForm,
   addForm,
@@ -12,6 +12,7 @@ import {
   readQuery,
   tryQuery,
 } from '../core/pages/form.js';
+import { formatDecimal } from '../core/pages/format.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { shareRun } from '../core/steps.js';
 import { MINUTE_MS } from '../core/time.js';
@@ -26,21 +27,29 @@ import { marketAccesses, type MarketAccess } from '../accounts/organizations/tab
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
 import { readLatestChanges, withoutLinks } from '../dashboard/audit-log/view.js';
 import {
+  countCustomers,
   findCustomer,
+  findIds,
   listCustomers,
   ownSignals,
   states,
   type Customer,
   type Signal,
 } from './customer-queries.js';
-import type { CustomerFacts, CustomerSummary } from './customer-summary.js';
-import { readOperatorChanges } from './audit-pages.js';
-import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+import type { CustomerColumn, CustomerFacts, CustomerSummary, Tile } from './customer-summary.js';
+import { addressOf, CONSOLE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+
+/** Per page. */
+const LISTED = 25;
 
 const querySchema = z.object({
   search: text(254).optional(),
   state: z.enum(states, 'must be one of the options').default('current'),
-  cursor: slugSchema.optional(),
+  page: z
+    .string()
+    .regex(/^[1-9]\d{0,3}$/, 'must be a whole number from 1 to 9999')
+    .default('1')
+    .transform(Number),
 });
 
 const marketAccess = z.enum(marketAccesses, 'must be one of the options').optional();
@@ -63,61 +72,76 @@ interface CustomerDeps extends ConsoleDeps {
 export function customerPages(deps: CustomerDeps): Router {
   const router = pageRouter();
   addList(router, deps);
+  addNew(router, deps);
   addSettings(router, deps);
   addArchive(router, deps);
   return router;
 }
 
 function addList(router: Router, deps: CustomerDeps): void {
-  const { db, clock, config, summaries, wording } = deps;
+  const { db, clock, summaries } = deps;
   const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
+  const columns: CustomerColumn[] = [
+    { id: 'name', label: 'Customer' },
+    ...summaries.flatMap((summary) => summary.columns),
+  ];
+  const oneOf = <T extends string>(values: readonly T[]) => z.enum(values, 'must be one of the options');
   const schema = querySchema.extend({
-    signal: z
-      .enum(
-        signals.map(({ id }) => id),
-        'must be one of the options',
-      )
-      .optional(),
+    signal: oneOf(signals.map(({ id }) => id)).optional(),
+    sort: oneOf(columns.flatMap(({ id }) => [id, `-${id}`])).default('name'),
   });
-  const readAttention = createAttention(deps, signals);
-  const { hasMarkets } = config;
-  const first = config.firstMarketAccess;
+  const readAll = createReader(deps);
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
+    const all = await readAll();
     const { form, result } = await tryQuery(res, query, async () => {
-      const { search, cursor, signal, state } = parseQueryForm(schema, query);
+      const { search, page, signal: id, state, sort } = parseQueryForm(schema, query);
+      const signal = signals.find((one) => one.id === id);
+      const column = sort.replace('-', '');
       const filter = {
         state,
         search: search?.trim() || undefined,
-        signal: signals.find(({ id }) => id === signal),
+        ids: signal && (await listSignalled(deps, all.facts, signal)),
       };
-      const range = { after: cursor, limit: PAGE_SIZE };
-      const { customers, nextCursor } = await listCustomers(db, clock.now(), filter, range);
-      const shown = {
-        search: filter.search,
-        signal,
-        state: query.state as string | undefined,
+      const { customers, hasMore } = await listCustomers(db.orm, clock.now(), filter, {
+        offset: (page - 1) * LISTED,
+        limit: LISTED,
+        isReversed: sort === '-name',
+        ranks: column === 'name' ? undefined : toRanks(all.facts, column, sort !== column),
+      });
+      const shown = { search: filter.search, signal: id, state: query.state as string | undefined };
+      const to = (asked: Query) =>
+        toAddress(CONSOLE, { ...shown, sort: sort === 'name' ? undefined : sort, ...asked });
+      return {
+        customers: await toCustomerViews(deps, customers),
+        headers: columns.map(({ id: own, label, isNumber, isLargestFirst }) => ({
+          label,
+          isNumber,
+          order: own !== column ? undefined : sort === own ? 'ascending' : 'descending',
+          href: to({ sort: (own === column ? sort === own : isLargestFirst) ? `-${own}` : own }),
+        })),
+        pager: {
+          first: page > 2 ? to({}) : undefined,
+          previous: page > 1 ? to({ page: page === 2 ? undefined : page - 1 }) : undefined,
+          next: hasMore ? to({ page: page + 1 }) : undefined,
+        },
       };
-      const views = await toCustomerViews(deps, customers);
-      return { customers: views, pager: toPager(CONSOLE, shown, { cursor, nextCursor }) };
     });
     const page = { view: 'console/customers', title: 'Customers', section: 'customers' };
-    const isFirst = Object.keys(query).length === 0 && result?.customers.length;
     await renderPage(deps, req, res, page, {
-      news: isFirst && {
-        attention: await readAttention(),
-        changes: await readOperatorChanges(db.orm, wording, LATEST_CHANGES),
-      },
       form: { ...form, values: { state: 'current', ...form.values } },
-      customers: result?.customers,
+      result,
       signals,
-      summaries,
-      pager: result?.pager,
-      isFiltered: Object.keys(query).some((field) => field !== 'cursor'),
+      cells: summaries.map(({ view }) => view),
+      tiles: all.tiles.map(({ query: asked, ...tile }) => ({ ...tile, href: toAddress(CONSOLE, asked) })),
+      isFiltered: ['search', 'signal', 'state'].some((name) => name in query),
     });
   });
+}
 
+function addNew(router: Router, deps: CustomerDeps): void {
+  const { hasMarkets, firstMarketAccess: first } = deps.config;
   const showNew = (req: Request, res: Response, form: FormState) =>
     renderPage(
       deps,
@@ -143,41 +167,62 @@ function addList(router: Router, deps: CustomerDeps): void {
   });
 }
 
-const LATEST_CHANGES = 10;
-/** Beside each flag. */
-const NAMED = 3;
+interface AllFacts {
+  /** By product, then by customer. */
+  facts: Map<string, CustomerFacts>[];
+  tiles: Tile[];
+}
 
-/** For a minute: the caps alone read all of the month's totals. */
-function createAttention(deps: CustomerDeps, signals: readonly Signal[]) {
-  let found: { atMs: number; flags: Awaited<ReturnType<typeof readFlags>> } | undefined;
-  const { run } = shareRun(
-    async () => (found = { atMs: deps.clock.now(), flags: await readFlags(deps, signals) }),
-  );
+/** For a minute, because it reads every customer's facts. */
+function createReader(deps: CustomerDeps): () => Promise<AllFacts> {
+  let latest: { atMs: number; all: AllFacts } | undefined;
+  const { run } = shareRun(async () => (latest = { atMs: deps.clock.now(), all: await readAllFacts(deps) }));
   return async () => {
-    const isFresh = found && Math.abs(deps.clock.now() - found.atMs) < MINUTE_MS;
-    return (isFresh ? found! : await run()).flags;
+    const isFresh = latest && Math.abs(deps.clock.now() - latest.atMs) < MINUTE_MS;
+    return (isFresh ? latest! : await run()).all;
   };
 }
 
-async function readFlags({ db, clock }: CustomerDeps, signals: readonly Signal[]) {
-  const found: { label: string; href: string; named: object[]; hasMore: boolean }[] = [];
-  for (const signal of signals.filter(({ isNarrow }) => !isNarrow)) {
-    const range = { after: undefined, limit: NAMED };
-    const { customers, nextCursor } = await listCustomers(
-      db,
-      clock.now(),
-      { signal, state: 'current' },
-      range,
-    );
-    if (customers.length > 0)
-      found.push({
-        label: signal.label,
-        href: toAddress(CONSOLE, { signal: signal.id }),
-        named: customers.map(({ slug, name }) => ({ name, href: addressOf(slug) + signal.path })),
-        hasMore: nextCursor !== undefined,
-      });
-  }
-  return found;
+async function readAllFacts({ db, clock, summaries }: CustomerDeps): Promise<AllFacts> {
+  const facts: AllFacts['facts'] = [];
+  for (const { read } of summaries) facts.push(await read(db, clock.now()));
+  const webhooks = ownSignals.find(({ id }) => id === 'webhooks')!;
+  const failing = await findIds(db, webhooks.condition!(clock.now()));
+  const count = await countCustomers(db.orm);
+  return {
+    facts,
+    tiles: [
+      { label: 'Customers', value: formatDecimal(count), query: {} },
+      ...summaries.flatMap(({ tiles }, i) => tiles([...facts[i]!.values()])),
+      { label: 'Failing webhooks', value: formatDecimal(failing.length), query: { signal: webhooks.id } },
+    ],
+  };
+}
+
+const listSignalled = (
+  { db, clock }: CustomerDeps,
+  facts: AllFacts['facts'],
+  { id, condition }: Signal,
+): Promise<string[]> | string[] =>
+  condition
+    ? findIds(db, condition(clock.now()))
+    : facts.flatMap((own) =>
+        [...own].flatMap(([orgId, { signals }]) => (signals.includes(id) ? [orgId] : [])),
+      );
+
+/** Equal keys have the same rank. */
+function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) {
+  const keyed = facts
+    .flatMap((own) => [...own].map(([id, { keys }]) => ({ id, key: keys[column]! })))
+    .filter(({ key }) => key !== undefined);
+  const compare = ({ key: a }: { key: number | string }, { key: b }: { key: number | string }) =>
+    a === b ? 0 : a < b === isReversed ? 1 : -1;
+  let rank = 0;
+  const sorted = keyed.toSorted(compare);
+  return {
+    ids: sorted.map(({ id }) => id),
+    ranks: sorted.map(({ key }, i) => (i > 0 && key !== sorted[i - 1]!.key ? ++rank : rank)),
+  };
 }
 
 const notices = {
@@ -238,6 +283,7 @@ function addSettings(router: Router, deps: CustomerDeps): void {
       await renderCustomer(deps, req, res, page, customer, {
         form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
         summary,
+        headers: summaries.map(({ header }) => header),
         panels,
         changes: changes.map(withoutLinks),
         hasMarkets: config.hasMarkets,
@@ -291,15 +337,14 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
 
 async function toCustomerViews({ db, clock, summaries }: CustomerDeps, customers: Customer[]) {
   const ids = customers.map(({ id }) => id);
-  const read: { summary: CustomerSummary; facts: Map<string, CustomerFacts> }[] = [];
-  for (const summary of summaries)
-    read.push({ summary, facts: await summary.read(db.orm, clock.now(), ids) });
+  const facts: Map<string, CustomerFacts>[] = [];
+  for (const summary of summaries) facts.push(await summary.read(db, clock.now(), ids));
   return customers.map((customer) => {
-    const parts = read.map(({ summary, facts }) => ({ ...summary, ...facts.get(customer.id)! }));
+    const parts = facts.map((own) => own.get(customer.id)!);
     return {
       ...customer,
       href: addressOf(customer.slug),
-      parts,
+      parts: parts.map(({ data }) => data),
       flags: parts.flatMap(({ flags }) => flags),
     };
   });

@@ -1,8 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { containsText, selectRow, selectRows, textArray } from '../core/db/sql.js';
+import { containsText, intArray, selectRow, selectRows, textArray } from '../core/db/sql.js';
 import type { GroupTables, Orm } from '../core/db/client.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../core/db/shards.js';
-import { cutPage } from '../core/http/page.js';
 import { DAY_MS } from '../core/time.js';
 import { failedSince, type FailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 
@@ -13,10 +12,8 @@ export interface Signal {
   label: string;
   /** Shows the cause; relative to the customer's page. */
   path: string;
-  /** Another signal covers all of this signal's customers and more. */
-  isNarrow?: true;
-  /** A function reads sharded tables, in each shard group. */
-  condition: (nowMs: number) => SQL | ((t: GroupTables) => SQL);
+  /** A function reads sharded tables, in each shard group. If omitted, the product's facts name the signal. */
+  condition?: (nowMs: number) => SQL | ((t: GroupTables) => SQL);
 }
 
 export const states = ['current', 'archived', 'all'] as const;
@@ -24,7 +21,8 @@ export const states = ['current', 'archived', 'all'] as const;
 export interface CustomerFilter {
   /** Case-insensitive. Any part of a slug or name, or the beginning of a member's email address. */
   search?: string | undefined;
-  signal?: Signal | undefined;
+  /** Default: all. */
+  ids?: readonly string[] | undefined;
   state: (typeof states)[number];
 }
 
@@ -33,7 +31,10 @@ export interface Customer {
   slug: string;
   name: string;
   isArchived: boolean;
-  hasOwner: boolean;
+  /** The addresses of the first owner and of an open invitation for one. */
+  owner: string | null;
+  invited: string | null;
+  owners: number;
   /** Keys that expire within seven days. */
   expiringKeys: number;
   /** The latest delivery failed, or the service disabled the endpoint. */
@@ -44,57 +45,76 @@ export interface Customer {
 
 const SOON_MS = 7 * DAY_MS;
 
-/** For one page of a search. */
-const MAX_SEARCHED = 100_000;
+/** Found by a signal. */
+const MAX_IDS = 100_000;
 
-/** In slug order. */
-export async function listCustomers(
-  db: ReportedDatabase & { orm: Orm },
-  nowMs: number,
-  { search, signal, state }: CustomerFilter,
-  { after, limit }: { after: string | undefined; limit: number },
-) {
-  const most = limit + 1;
-  const end = search === undefined ? undefined : await findSearchEnd(db.orm, after);
-  const isBefore = end === undefined ? sql`true` : sql`o.slug <= ${end}`;
-  const isAsked = (t: GroupTables) =>
-    sql`o.slug > ${after ?? ''} and ${isBefore} and ${isInState(state)} and ${matches(search, t)}`;
-  const findBySignal = async (condition: (t: GroupTables) => SQL): Promise<SQL> => {
-    const rows = await selectFromAll<{ slug: string }>(
-      db,
-      (t) => sql`select o.slug from ${t('organizations')} o
-        where ${t.owns(sql`o.id`)} and ${isAsked(t)} and ${condition(t)} order by o.slug limit ${most}`,
-      ({ slug }) => [slug],
-      most,
-    );
-    return sql`o.slug = any (${textArray(rows.map(({ slug }) => slug))}::text[])`;
-  };
-  const condition = signal?.condition(nowMs);
-  const where =
-    typeof condition === 'function'
-      ? await findBySignal(condition)
-      : sql`${isAsked(wholeTables)} and ${condition ?? sql`true`}`;
-  const found = await readCustomers(db.orm, nowMs, where, most);
-  const { page: customers, nextCursor = end } = cutPage(found, limit, ({ slug }) => slug);
-  return { customers, nextCursor };
+export interface CustomerRange {
+  offset?: number;
+  limit: number;
+  /** By name, from Z to A. */
+  isReversed?: boolean;
+  /** Lowest first, then customers without a rank. Within a rank, by name. */
+  ranks?: { ids: readonly string[]; ranks: readonly number[] } | undefined;
 }
 
-/** Undefined if the search reaches the end. */
-async function findSearchEnd(orm: Orm, after: string | undefined): Promise<string | undefined> {
-  const last = sql`select slug from organizations where slug > ${after ?? ''} order by slug offset ${MAX_SEARCHED - 1} limit 1`;
-  return (await selectRow<{ slug: string }>(orm, last))?.slug;
+export const listCustomers = async (
+  orm: Orm,
+  nowMs: number,
+  { search, ids, state }: CustomerFilter,
+  { offset = 0, limit, ranks, isReversed }: CustomerRange,
+): Promise<{ customers: Customer[]; hasMore: boolean }> => {
+  const isListed = ids ? sql`o.id = any (${textArray(ids)}::uuid[])` : sql`true`;
+  const ranked =
+    ranks &&
+    sql`left join unnest(${textArray(ranks.ids)}::uuid[], ${intArray(ranks.ranks)}::int[]) as r (id, rank) on r.id = o.id`;
+  const rows = await readCustomers(
+    orm,
+    nowMs,
+    sql`${ranked ?? sql``} where ${isListed} and ${isInState(state)} and ${matches(search)}
+      order by ${ranked ? sql`r.rank nulls last,` : sql``} ${byName(isReversed)} offset ${offset} limit ${limit + 1}`,
+  );
+  return { customers: rows.slice(0, limit), hasMore: rows.length > limit };
+};
+
+const byName = (isReversed = false): SQL =>
+  isReversed ? sql`lower(o.name) collate "C" desc, o.slug desc` : sql`lower(o.name) collate "C", o.slug`;
+
+/** Not archived. */
+export const countCustomers = async (orm: Orm): Promise<number> =>
+  (await selectRow<{ count: number }>(
+    orm,
+    sql`select count(*)::int as count from organizations where archived_at is null`,
+  ))!.count;
+
+/** Not archived. */
+export async function findIds(
+  db: ReportedDatabase & { orm: Orm },
+  condition: SQL | ((t: GroupTables) => SQL),
+): Promise<string[]> {
+  const select = (t: GroupTables, isMet: SQL) => sql`select o.id::text from ${t('organizations')} o
+    where ${t.owns(sql`o.id`)} and o.archived_at is null and ${isMet} order by o.id limit ${MAX_IDS}`;
+  const rows =
+    typeof condition === 'function'
+      ? await selectFromAll<{ id: string }>(
+          db,
+          (t) => select(t, condition(t)),
+          ({ id }) => [id],
+          MAX_IDS,
+        )
+      : await selectRows<{ id: string }>(db.orm, select(wholeTables, condition));
+  return rows.map(({ id }) => id);
 }
 
 export const findCustomer = async (orm: Orm, nowMs: number, slug: string): Promise<Customer | undefined> =>
-  (await readCustomers(orm, nowMs, sql`o.slug = ${slug}`, 1))[0];
+  (await readCustomers(orm, nowMs, sql`where o.slug = ${slug}`))[0];
 
 const isInState = (state: CustomerFilter['state']): SQL =>
   state === 'all' ? sql`true` : sql`o.archived_at is ${sql.raw(state === 'archived' ? 'not null' : 'null')}`;
 
-function matches(search: string | undefined, t: GroupTables): SQL {
+function matches(search: string | undefined): SQL {
   if (search === undefined) return sql`true`;
   const isMembers = sql`o.id in (
-    select m.org_id from ${t('users')} u join ${t('memberships')} m on m.user_id = u.id where u.email like ${toPattern(search)})`;
+    select m.org_id from users u join memberships m on m.user_id = u.id where u.email like ${toPattern(search)})`;
   return sql`(${containsText(search, sql`o.slug`, sql`o.name`)} or ${isMembers})`;
 }
 
@@ -109,15 +129,13 @@ const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toI
 
 const isFailing = sql.raw('(failing_since is not null and is_enabled or disabled_reason is not null)');
 
-const hasOwner = (orgId: SQL): SQL =>
-  sql`exists (select from memberships m where m.org_id = ${orgId} and m.role = 'owner' offset 0)`;
-
 export const ownSignals: Signal[] = [
   {
     id: 'ownerless',
     label: 'No owner',
     path: '/people',
-    condition: () => sql`not ${hasOwner(sql`o.id`)}`,
+    condition: () =>
+      sql`not exists (select from memberships m where m.org_id = o.id and m.role = 'owner' offset 0)`,
   },
   {
     id: 'webhooks',
@@ -145,29 +163,42 @@ export const ownSignals: Signal[] = [
 
 type CustomerRow = { [Name in keyof Customer]: Customer[Name] | null };
 
-async function readCustomers(orm: Orm, nowMs: number, where: SQL, limit: number): Promise<Customer[]> {
+/** @param which joins, a condition and an order for the rows `o` of organizations */
+async function readCustomers(orm: Orm, nowMs: number, which: SQL): Promise<Customer[]> {
   const rows = await selectRows<CustomerRow>(
     orm,
     sql`
   with page as materialized (
-    select o.id, o.slug, o.name, o.archived_at from organizations o where ${where} order by o.slug limit ${limit}
+    select *, row_number() over () as place from (
+      select o.id, o.slug, o.name, o.archived_at from organizations o ${which}
+    ) o
   ), failed as materialized (
     select m.org_id, json_build_object('passwords', sum(f.passwords), 'codes', sum(f.codes)) as failed
     from page join memberships m on m.org_id = page.id join failed_sign_ins f using (user_id)
     where ${hasFailed(nowMs)}
     group by m.org_id
+  ), owned as materialized (
+    select m.org_id, min(u.email) as owner, count(*)::int as count from memberships m join users u on u.id = m.user_id
+    where m.org_id in (select id from page) and m.role = 'owner' group by 1
+  ), invited as materialized (
+    select org_id, min(email) as email from invitations
+    where org_id in (select id from page) and role = 'owner' and accepted_at is null and revoked_at is null
+      and expires_at > ${toTime(nowMs)}::timestamptz
+    group by 1
   ), keyed as materialized (
     select org_id, count(*)::int as count from api_keys where org_id in (select id from page) and ${isExpiring(nowMs)} group by org_id
   ), failing as materialized (
     select org_id, count(*)::int as count from webhook_endpoints where org_id in (select id from page) and ${isFailing} group by org_id
   )
-  select h.id, h.slug, h.name, h.archived_at is not null as "isArchived", ${hasOwner(sql`h.id`)} as "hasOwner",
+  select h.id, h.slug, h.name, h.archived_at is not null as "isArchived", m.owner, coalesce(m.count, 0) as owners, i.email as invited,
     coalesce(k.count, 0) as "expiringKeys", coalesce(w.count, 0) as "failingWebhooks", f.failed
   from page h
+  left join owned m on m.org_id = h.id
+  left join invited i on i.org_id = h.id
   left join keyed k on k.org_id = h.id
   left join failing w on w.org_id = h.id
   left join failed f on f.org_id = h.id
-  order by h.slug`,
+  order by h.place`,
   );
   const none: FailedSignIns = { passwords: 0, codes: 0 };
   return rows.map((row) => ({ ...row, failed: row.failed ?? none }) as Customer);

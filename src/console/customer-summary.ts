@@ -1,4 +1,3 @@
-import type { Orm } from '../core/db/client.js';
 import type { Context } from '../core/http/context.js';
 import type { Signal } from './customer-queries.js';
 
@@ -8,11 +7,31 @@ export interface Flag {
 }
 
 export interface CustomerSummary {
-  column: string;
+  columns: readonly CustomerColumn[];
+  /** Renders the columns' cells. */
   view: string;
+  /** Renders a customer's figures. */
+  header: string;
   signals: readonly Signal[];
-  read(orm: Orm, nowMs: number, orgIds: readonly string[]): Promise<Map<string, CustomerFacts>>;
+  /** Without ids, for all customers that are not archived. */
+  read(db: Context['db'], nowMs: number, orgIds?: readonly string[]): Promise<Map<string, CustomerFacts>>;
+  /** Above the list. */
+  tiles(facts: readonly CustomerFacts[]): Tile[];
   panel?: CustomerPanel;
+}
+
+export interface CustomerColumn {
+  id: string;
+  label: string;
+  isNumber?: true;
+  /** At the first click on its header. */
+  isLargestFirst?: true;
+}
+
+export interface Tile {
+  label: string;
+  value: string;
+  query: { signal?: string; sort?: string };
 }
 
 interface CustomerPanel {
@@ -21,6 +40,10 @@ interface CustomerPanel {
 }
 
 export interface CustomerFacts {
-  data: object;
+  /** By column. Customers without a key come last in any order. */
+  keys: Record<string, number | string | undefined>;
+  /** Ids of the product's signals. */
+  signals: string[];
   flags: Flag[];
+  data: object;
 }

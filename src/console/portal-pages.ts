@@ -1,6 +1,7 @@
 import type { Router } from 'express';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
 import { confirmDanger } from '../accounts/identity/session/operator.js';
+import { personOf } from '../accounts/identity/session/session.js';
 import { createPortalSession, endPortalSessions } from '../accounts/portal/portal.js';
 import { listSessions } from '../accounts/portal/queries.js';
 import { DEFAULT_MINUTES, portalSessionInputSchema } from '../accounts/portal/schema.js';
@@ -14,6 +15,7 @@ import { pageRouter } from '../core/pages/layout.js';
 import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const TAB = 'portal';
+const VIEW_MINUTES = 30;
 const notices = { ended: 'All sessions have ended. Their next request is refused.' };
 
 const lifetimes = [
@@ -63,6 +65,16 @@ export function customerPortalPages(deps: ConsoleDeps): Router {
         origins: config.portalOrigins,
       });
     },
+  });
+
+  router.post('/customers/:slug/view', async (req, res) => {
+    const { slug } = await readCustomer(deps, req);
+    const input = parseInput(portalSessionInputSchema, { expiresInMinutes: VIEW_MINUTES });
+    const operatorId = personOf(res).userId;
+    const { path } = await changeAsOperator(deps, req, res, (tx, source) =>
+      createPortalSession(tx, slug, input, { ...source, serviceKeyId: null, operatorId }),
+    );
+    res.redirect(303, path);
   });
 
   router.post('/customers/:slug/portal/end', async (req, res) => {

@@ -35,10 +35,11 @@ export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): 
 
 function createCustomerFinder({ db, clock }: ConsoleDeps): FindForOperator {
   return async (query) => {
-    const range = { after: undefined, limit: MAX_HITS };
     const [{ customers }, people] = await Promise.all([
-      listCustomers(db, clock.now(), { search: query, state: 'all' }, range),
-      findSearchEnd(db.orm, undefined).then((until) => listUsers(db.orm, range, { search: query, until })),
+      listCustomers(db.orm, clock.now(), { search: query, state: 'all' }, { limit: MAX_HITS }),
+      findSearchEnd(db.orm, undefined).then((until) =>
+        listUsers(db.orm, { after: undefined, limit: MAX_HITS }, { search: query, until }),
+      ),
     ]);
     return [
       {

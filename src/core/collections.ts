@@ -38,12 +38,12 @@ export function createRecentMap<K, V>(most: number): RecentMap<K, V> {
   };
 }
 
-export function createRecall<T>(most: number): (key: string | number, make: () => T) => T {
+export function createRecall<T>(most: number): <K extends string | number>(key: K, make: (key: K) => T) => T {
   const recent = createRecentMap<string | number, T>(2 * most);
   return (key, make) => {
     const found = recent.get(key);
     if (found !== undefined) return found;
-    const value = make();
+    const value = make(key);
     recent.set(key, value);
     return value;
   };

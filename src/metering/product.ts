@@ -103,9 +103,9 @@ export const metering: Product = {
         const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
         const mount = <Deps>(routes: readonly Route<Deps>[], own: Deps, guard: RequestHandler) =>
           mountRoutes(router, '/service', routes, own, () => [guard]);
-        mount(manyUsageRoutes, { ...deps, access }, whole);
-        mount(verifyRoutes, { ...deps, access, verifyKey: createKeyVerifier(context) }, whole);
         mount(usageRoutes.map(forOrganization), deps, usageLimit);
+        mount(verifyRoutes, { ...deps, access, verifyKey: createKeyVerifier(context) }, whole);
+        mount(manyUsageRoutes, { ...deps, access }, whole);
         mount(entitlementRoutes.map(forOrganization), deps, entitlementsLimit);
         mount(countedRoutes.map(forOrganization), deps, usageLimit);
       },

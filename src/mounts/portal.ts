@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import { apiKeyPages } from '../accounts/api-keys/pages.js';
 import { toSchemes } from '../accounts/portal/accent.js';
-import { openLink, PORTAL, requireMember, requirePortal } from '../accounts/portal/access.js';
+import { openLink, PORTAL, requireMember, requirePortal, viewOnly } from '../accounts/portal/access.js';
 import type { PortalSession } from '../accounts/portal/queries.js';
 import type { PortalPage } from '../accounts/portal/table.js';
 import { requirePage } from '../accounts/portal/viewer.js';
@@ -27,7 +27,7 @@ export function portalRouter(context: Context, { products, services }: Running):
   const router = createRouter();
   router.use(pageFrame(portalFrame), pageHeaders(context.config.portalOrigins), refuseCrossSite);
   router.use(pageRouter().get('/open', openLink(context)));
-  router.use(requirePortal(context), sessionLimit(context));
+  router.use(requirePortal(context), sessionLimit(context), viewOnly(context));
   router.use(
     pageRouter().get('/', (_req, res) => {
       const first = entriesOf(res.locals.portal as PortalSession)[0];
@@ -63,6 +63,7 @@ const portalFrame: ReadFrame = (res, section) => {
     place: 'Portal',
     home: PORTAL,
     returnUrl: portal?.returnUrl ?? undefined,
+    viewUntil: portal?.operatorId ? portal.expiresAt : undefined,
     schemes: portal?.accent ? toSchemes(portal.accent) : undefined,
     navigation: portal
       ? entriesOf(portal).map(({ path, label }) => ({

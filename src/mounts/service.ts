@@ -15,9 +15,10 @@ export function serviceRoutes(context: Context, calls: CallDeps, products: Runni
   router.use(readyForJson(context));
   const access = createServiceAccess(context, calls);
   const guards = serviceGuards(context, calls, access);
+  // The busiest routes come first, because Express tries each route's pattern in turn.
+  for (const { mountService } of products) mountService?.(router, guards, access);
   const portalLimit = guards.limitTo('portal', context.config.limits.dashboardPerMinute);
   mountRoutes(router, '/service', portalRoutes, { ...context, ...calls }, () => [portalLimit]);
-  for (const { mountService } of products) mountService?.(router, guards, access);
   router.use(countRefusedCalls(calls), answerArchived);
   return router;
 }

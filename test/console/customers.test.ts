@@ -29,6 +29,11 @@ const open = async (path: string) => {
   expect([path, answer.status]).toEqual([path, 200]);
   return answer.text;
 };
+/** The facts of all customers are kept for a minute. */
+const openLater = (path: string) => {
+  service.clock.advance(60_000);
+  return open(path);
+};
 const post = (path: string, form: Record<string, string> = {}, browser = operator.browser) =>
   browser.send('POST', path, { form, headers: html });
 
@@ -91,7 +96,7 @@ describe('the list of customers', () => {
       .update(products)
       .set({ archivedAt: at })
       .where(eq(products.id, archived.product.id));
-    const nears = slugsOn(await open('/console?signal=near'));
+    const nears = slugsOn(await openLater('/console?signal=near'));
     expect(nears).toEqual(expect.arrayContaining([near.slug, over.slug, zero.slug]));
     for (const { slug } of [none, free, roomy, without, unused, archived]) expect(nears).not.toContain(slug);
     const overPage = await open('/console?signal=over');
@@ -148,7 +153,7 @@ describe('the list of customers', () => {
     await addGrant(db, unused.id, { amount: '5', startsAt, expiresAt }, now);
     await addGrant(db, covered.id, { amount: '5' }, now);
     await burn(covered, 4);
-    const page = await open('/console?signal=credits');
+    const page = await openLater('/console?signal=credits');
     expect(slugsOn(page).sort()).toEqual([spent.slug, overdrawn.slug].sort());
     expect(page).toContain('Out of credits');
     const { slug, id } = await customer();
@@ -162,26 +167,103 @@ describe('the list of customers', () => {
     expect([slugsOn(failing), failing.includes('1 webhook failing')]).toEqual([[slug], true]);
   });
 
-  it('shows which customers have no owner', async () => {
+  it('shows the owner, an open invitation for one, or that there is none', async () => {
+    const { db } = service.context;
     const { slug, id } = await customer();
     const page = await open(`/console?search=${slug}&signal=ownerless`);
     expect([slugsOn(page), page.includes('>No owner</span>')]).toEqual([[slug], true]);
-    await addMember(service.context.db, id, (await createUser(service.context.db)).id, 'owner');
+    const invite = (email: string, role: string) =>
+      post(`/console/customers/${slug}/invite`, { email, role, days: '7' });
+    await invite('boss@zz.example', 'owner');
+    await invite('aide@zz.example', 'member');
+    const invited = await open(`/console?search=${slug}`);
+    expect(invited).toMatch(/Invited:<\/span> <bdi>boss@zz\.example/);
+    for (const absent of ['aide@zz.example', '>No owner</span>']) expect(invited).not.toContain(absent);
+    const [first, second] = [await createUser(db), await createUser(db)];
+    for (const user of [first, second]) await addMember(db, id, user.id, 'owner');
     expect(slugsOn(await open(`/console?search=${slug}&signal=ownerless`))).toEqual([]);
-    expect(await open(`/console?search=${slug}`)).not.toContain('>No owner</span>');
+    const owned = await open(`/console?search=${slug}`);
+    expect(owned).toContain(`<bdi>${[first.email, second.email].sort()[0]}</bdi>`);
+    expect([owned.includes('and 1 more'), owned.includes('boss@zz.example')]).toEqual([true, false]);
   });
 
-  it('begins with what needs attention and the latest changes, unless it is filtered', async () => {
-    const near = await customer({ used: '90', cap: '100' });
-    service.clock.advance(60_000);
-    await post('/console/new-customer', { name: 'Hooli', slug: `hooli-${++counter}` });
-    const page = await open('/console');
-    const attention = page.split('id="attention"')[1]!.split('</section>')[0]!;
-    expect(attention).toMatch(/href="\/console\?signal=near">At least 80% of a cap used/);
-    expect(attention).toMatch(/href="\/console\/customers\/[^"]+\/usage"/);
-    expect(attention).not.toContain('Over a cap');
-    expect(page.split('id="activity"')[1]!.split('</section>')[0]).not.toContain('Signed in');
-    expect(await open(`/console?search=${near.slug}`)).not.toContain('id="attention"');
+  it('begins with figures of all customers, each of which filters or sorts the list', async () => {
+    await customer({ used: '90', cap: '100' });
+    const page = await openLater('/console');
+    const [tiles] = page.split('aria-label="All customers"')[1]!.split('</section>');
+    const figure = (label: string) =>
+      new RegExp(
+        `href="([^"]+)">\\s*<span class="figure-label">${label}</span>\\s*<span class="figure-number">([^<]+)`,
+      )
+        .exec(tiles!)!
+        .slice(1);
+    const near = slugsOn(await open('/console?signal=near'));
+    expect(figure('Near a cap')).toEqual(['/console?signal=near', String(near.length)]);
+    expect(figure('Failing webhooks')).toEqual(['/console?signal=webhooks', '1']);
+    expect(figure('Credits this month')[0]).toBe('/console?sort=-month');
+    const rows = await database.db.orm.select().from(organizations);
+    const current = rows.filter(({ archivedAt }) => archivedAt === null);
+    expect(figure('Customers')).toEqual(['/console', String(current.length)]);
+  });
+
+  it('is sorted by each column in both directions, with customers that lack it last', async () => {
+    const { db, clock } = service.context;
+    // Far from a month's end.
+    const today = new Date(clock.now());
+    service.clock.set(new Date(Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + 1, 10)).toISOString());
+    const made = [
+      await customer({ used: '9', cap: '10' }),
+      await customer({ used: '2', cap: '1000' }),
+      await customer(),
+    ];
+    const [full, half, none] = made as [(typeof made)[0], (typeof made)[0], (typeof made)[0]];
+    for (const [i, { id }] of made.entries())
+      await db.orm
+        .update(organizations)
+        .set({ name: `sorted ${'bca'[i]}` })
+        .where(eq(organizations.id, id));
+    for (const [one, amount] of [
+      [full, '100'],
+      [half, '30'],
+    ] as const) {
+      await db.orm
+        .update(products)
+        .set({ creditPrice: '1', creditEnforcement: 'block' })
+        .where(eq(products.id, one.product.id));
+      await addGrant(db, one.id, { amount }, new Date(clock.now()));
+      const { secret } = await createKey(db, one.id);
+      await sendUsage(service.url, secret, [
+        usageEvent(one.product.slug, 'e', { quantity: one === full ? 0.5 : 20 }),
+      ]);
+      service.clock.advance(1_000);
+    }
+    // The pace needs a day.
+    service.clock.advance(2 * DAY_MS);
+    operator = await signedInOperator(service);
+    const order = async (sort: string) => {
+      const text = await openLater(`/console?search=sorted&sort=${sort}`);
+      expect(text.match(/aria-sort="(\w+)"/)![1]).toBe(sort.startsWith('-') ? 'descending' : 'ascending');
+      return slugsOn(text);
+    };
+    const [a, b, c] = [full.slug, half.slug, none.slug];
+    const cases: Record<string, string[]> = {
+      name: [c, a, b],
+      '-name': [b, a, c],
+      share: [b, a, c],
+      '-share': [a, b, c],
+      '-month': [b, a, c],
+      left: [b, a, c],
+      '-left': [a, b, c],
+      end: [b, a, c],
+      last: [a, b, c],
+      '-last': [b, a, c],
+    };
+    for (const [sort, slugs] of Object.entries(cases))
+      expect([sort, await order(sort)]).toEqual([sort, slugs]);
+    expect(slugsOn(await open('/console?search=sorted&signal=soon'))).toEqual([b]);
+    const row = (await open(`/console?search=${b}`)).split('class="row-link"')[1]!;
+    expect(row).toMatch(/title="10"/);
+    operator = await signedInOperator(service);
   });
 
   it('leads the page of a customer with its own usage, limits and latest changes', async () => {
@@ -208,10 +290,24 @@ describe('the list of customers', () => {
   it('pages through all customers, and reports an invalid filter', async () => {
     for (let n = 0; n < 55; n++) await createOrganization(service.context.db, { slug: `page-${100 + n}` });
     const first = await open('/console?search=page-');
-    expect(slugsOn(first)).toHaveLength(50);
-    const next = /rel="next" href="([^"]+)"/.exec(first)![1]!.replaceAll('&amp;', '&');
-    expect(slugsOn(await open(next))).toEqual(['page-150', 'page-151', 'page-152', 'page-153', 'page-154']);
-    for (const query of ['signal=x', 'state=x', 'cursor=%00', 'search=a&search=b']) {
+    expect(slugsOn(first)).toHaveLength(25);
+    const slugs = slugsOn(first);
+    let text = first;
+    for (const count of [25, 5]) {
+      text = await open(/rel="next" href="([^"]+)"/.exec(text)![1]!.replaceAll('&amp;', '&'));
+      expect(slugsOn(text)).toHaveLength(count);
+      slugs.push(...slugsOn(text));
+    }
+    expect([new Set(slugs).size, text.includes('rel="next"')]).toEqual([55, false]);
+    for (const query of [
+      'signal=x',
+      'state=x',
+      'page=0',
+      'page=1e9',
+      'sort=x',
+      "sort=name'--",
+      'search=a&search=b',
+    ]) {
       const { status } = await operator.browser.get(`/console?${query}`, html);
       expect([query, status]).toEqual([query, 400]);
     }

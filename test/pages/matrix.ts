@@ -72,7 +72,7 @@ const usages = {
     own: page,
     foreign: noPage,
   },
-  'get /dashboard/usage/products': { own: page },
+  'get /dashboard/usage/products': { own: [303, 301, 301, 301, 301] },
   'get /dashboard/usage.csv': {
     path: ({ productSlugs }) => `/dashboard/usage.csv?product=${productSlugs[0]}`,
     own: page,
@@ -122,6 +122,8 @@ const usages = {
     own: page,
     foreign: page,
   },
+  'get /dashboard/statement': { own: page },
+  'get /dashboard/statement.csv': { own: page },
   'get /dashboard/audit-log': {
     path: ({ people }) => `/dashboard/audit-log?actor=${people.owner.id}`,
     own: managersPage,
@@ -493,6 +495,7 @@ export const consoleRoutes = [
   ...consolePages.map((path) => `get ${path}` as const),
   'post /console/customers/{slug}/invitations/{id}/revoke',
   'post /console/customers/{slug}/portal/end',
+  'post /console/customers/{slug}/view',
 ] as const;
 
 /** True if the route requires a fresh password and code. */

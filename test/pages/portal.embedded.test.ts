@@ -1,7 +1,8 @@
 import { and, eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createApp } from '../../src/app.js';
-import { auditLog } from '../../src/accounts/audit/table.js';
+import { auditLog, operatorLog } from '../../src/accounts/audit/table.js';
+import { operators } from '../../src/accounts/identity/table.js';
 import { memberships } from '../../src/accounts/organizations/table.js';
 import { deleteExpiredPortalSessions } from '../../src/accounts/portal/queries.js';
 import { portalSessions } from '../../src/accounts/portal/table.js';
@@ -11,6 +12,7 @@ import { foreignNames, MARKER, ordinaryNames, populate, type Populated } from '.
 import { Browser } from '../support/accounts.js';
 import { countChanges } from '../support/counted-changes.js';
 import { operatorClient } from '../support/operator.js';
+import { signedInOperator } from '../support/operators.js';
 import { useService, useServiceOn } from '../support/use.js';
 
 const { database, service } = useService({ env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' } });
@@ -297,6 +299,78 @@ describe('a session for part of the usage', () => {
     const live = await open({ livemode: true });
     expect((await view(live.browser, `/usage?product=${slug}&mode=test`)).text).toContain('517');
   });
+});
+
+describe('an operator who views the pages as the customer', () => {
+  const begin = async (slug = own.slug) => {
+    const operator = await signedInOperator(service);
+    const started = await operator.browser.send('POST', `/console/customers/${slug}/view`, {
+      form: {},
+      headers: html,
+    });
+    expect(started.status).toBe(303);
+    const opened = await operator.browser.get(started.headers.get('location')!, html);
+    expect(opened.headers.get('location')).toBe('/portal');
+    return operator;
+  };
+
+  it('sees the pages without people and keys, and both audit logs name the operator', async () => {
+    const { browser, email } = await begin();
+    const page = await view(browser, '/usage');
+    expect([page.status, page.text.includes('You are viewing as')]).toEqual([200, true]);
+    expect((await view(browser, '/api-keys')).status).toBe(404);
+    expect((await view(browser, `/usage?product=${foreign.productSlugs[0]}`)).status).toBe(404);
+    const rows = [
+      ...(await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, own.id))),
+      ...(await database.db.orm.select().from(operatorLog)),
+    ].filter(({ action, actor }) => action === 'customer.viewed' && actor === `operator:${email}`);
+    expect(rows.map(({ target }) => target)).toEqual([own.slug, own.slug]);
+  });
+
+  it('changes nothing: every write is refused with the reason', async () => {
+    const { browser } = await begin();
+    const writes = pages().filter((address) => !address.startsWith('get '));
+    expect(writes.length).toBeGreaterThan(3);
+    for (const address of [...writes, 'post /portal/nothing']) {
+      const [method, path] = address.replace('{id}', own.keyIds[0]!).split(' ') as [string, string];
+      const { status, text } = await browser.send(method.toUpperCase(), path, { form: {}, headers: html });
+      expect([address, status, text.includes('a view changes nothing')]).toEqual([address, 403, true]);
+    }
+  });
+
+  it('ends it with the button, after 30 minutes, and with the right of an operator', async () => {
+    const { browser } = await begin();
+    const ended = await browser.send('POST', '/portal/end', { form: {}, headers: html });
+    expect([ended.status, ended.headers.get('location')]).toEqual([303, `/console/customers/${own.slug}`]);
+    expect((await view(browser, '/usage')).status).toBe(401);
+    const late = await begin();
+    service.clock.advance(30 * MINUTE_MS - 1);
+    expect((await view(late.browser, '/usage')).status).toBe(200);
+    service.clock.advance(1);
+    expect((await view(late.browser, '/usage')).status).toBe(401);
+    const former = await begin();
+    await database.db.orm.delete(operators).where(eq(operators.userId, former.id));
+    expect((await view(former.browser, '/usage')).status).toBe(401);
+  });
+
+  it.each(['owner', 'admin', 'member', 'billing'] as const)(
+    'but a member with the role %s may not',
+    async (role) => {
+      const { browser } = own.people[role];
+      const answer = await browser.send('POST', `/console/customers/${own.slug}/view`, {
+        form: {},
+        headers: html,
+      });
+      expect(answer.status).toBe(404);
+      const nobody = await new Browser(service.url).send('POST', `/console/customers/${own.slug}/view`, {
+        form: {},
+        headers: html,
+      });
+      expect(nobody.status).toBe(401);
+      const { browser: vendors } = await open();
+      expect((await vendors.send('POST', '/portal/end', { form: {}, headers: html })).status).toBe(404);
+    },
+  );
 });
 
 describe('API keys in the portal', () => {

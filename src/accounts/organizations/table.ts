@@ -56,6 +56,7 @@ export const organizations = pgTable(
       .where(sql`${t.stripeCustomerId} is not null`),
     check('organizations_stripe_since', sql`(${t.stripeCustomerId} is null) = (${t.stripeSince} is null)`),
     check('organizations_market_access', isOneOf(t.marketAccess, marketAccesses)),
+    index('organizations_name').on(sql`lower(${t.name}) collate "C"`, t.slug),
     // For prefix searches in any collation.
     index('organizations_slug_prefix').on(t.slug.op('text_pattern_ops')),
   ],

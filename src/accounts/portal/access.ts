@@ -8,7 +8,7 @@ import { hashToken, readCookie, tokenShape } from '../identity/session/session-c
 import type { SessionPrincipal } from '../identity/session/session.js';
 import { isManager, lockOrganizationId, type Role } from '../organizations/table.js';
 import { openPortal, whyNoKeys } from './portal.js';
-import { findSession, lockMember, type PortalSession } from './queries.js';
+import { deleteSession, findSession, lockMember, type PortalSession } from './queries.js';
 
 export const PORTAL = '/portal';
 
@@ -119,6 +119,23 @@ const memberInPortal = (orgId: string, hashedToken: string, roles: readonly Role
     if (why !== undefined) throw new AppError('forbidden_role', `${why}. Nothing was changed.`);
   },
 });
+
+/** An operator who views an Organization's pages can only read, and end the view. */
+export function viewOnly(context: Pick<Context, 'config' | 'db'>): RequestHandler {
+  return async (req, res, next) => {
+    const { id, operatorId, organization } = res.locals.portal as PortalSession;
+    if (operatorId === null || ['GET', 'HEAD'].includes(req.method)) return next();
+    if (req.path !== '/end')
+      throw new AppError(
+        'forbidden_role',
+        `You are viewing this page as ${organization.name}, and a view changes nothing. End the view first.`,
+      );
+    await deleteSession(context.db.orm, id);
+    const { name, options } = cookieOf(context, req);
+    res.clearCookie(name, options);
+    res.redirect(303, `/console/customers/${organization.slug}`);
+  };
+}
 
 /** Keys belong to a member for whom the vendor vouches. */
 export const requireMember: RequestHandler = (_req, res: Response, next) =>

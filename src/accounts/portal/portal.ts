@@ -4,7 +4,7 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
 import { MINUTE_MS } from '../../core/time.js';
-import { recordAudit } from '../audit/audit.js';
+import { recordAudit, recordOperatorAudit } from '../audit/audit.js';
 import { findMemberByEmail } from '../identity/members/queries.js';
 import { getLockedOrganization } from '../identity/organizations/organizations.js';
 import type { Organization } from '../identity/organizations/queries.js';
@@ -25,14 +25,17 @@ export interface NewPortalSession {
   expiresAt: Date;
 }
 
-/** @param serviceKeyId null for an operator */
+/**
+ * @param serviceKeyId null for an operator
+ * @param operatorId of an operator who views the pages as the customer
+ */
 export async function createPortalSession(
   tx: Tx,
   slug: string,
   { expiresInMinutes, member: email, ...input }: PortalSessionInput,
-  source: Source & { serviceKeyId: string | null },
+  source: Source & { serviceKeyId: string | null; operatorId?: string },
 ): Promise<NewPortalSession> {
-  const { at, serviceKeyId, actor } = source;
+  const { at, serviceKeyId, operatorId, actor } = source;
   const organization = await getLockedOrganization(tx, slug);
   if (organization.archivedAt !== null)
     throw new AppError('not_found', `The Organization "${slug}" is archived.`);
@@ -44,12 +47,19 @@ export async function createPortalSession(
     organizationId: organization.id,
     hashedLink: hashToken(secret),
     serviceKeyId,
+    operatorId,
     createdBy: actor,
     memberId: member?.userId,
     createdAt: at,
     expiresAt: new Date(at.getTime() + expiresInMinutes * MINUTE_MS),
   };
   await insertSession(tx, { ...session, pages, livemode, subject, returnUrl, accent });
+  if (operatorId !== undefined) {
+    const entry = { ...toAuthor(source), action: 'customer.viewed', target: slug };
+    const details = { expiresAt: session.expiresAt };
+    await recordAudit(tx, organization.id, { ...entry, details });
+    await recordOperatorAudit(tx, { ...entry, details });
+  }
   // Every other session only reads, and there may be many.
   if (member)
     await recordAudit(tx, organization.id, {

@@ -1,14 +1,19 @@
 import { and, desc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { memberships, organizations, users } from '../organizations/table.js';
+import { operators } from '../identity/table.js';
 import { serviceKeys } from '../service-keys/table.js';
 import { portalSessions } from './table.js';
 
-/** Ends with its Organization and its service key. */
+/** Ends with its Organization, its service key and its operator. */
 const isAlive = (now: Date) =>
   and(
     gt(portalSessions.expiresAt, now),
     isNull(organizations.archivedAt),
+    or(
+      isNull(portalSessions.operatorId),
+      sql`exists (select from ${operators} where ${operators.userId} = ${portalSessions.operatorId})`,
+    ),
     or(
       isNull(portalSessions.serviceKeyId),
       and(isNull(serviceKeys.revokedAt), or(isNull(serviceKeys.expiresAt), gt(serviceKeys.expiresAt, now))),
@@ -33,6 +38,8 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       returnUrl: portalSessions.returnUrl,
       accent: portalSessions.accent,
       createdBy: portalSessions.createdBy,
+      operatorId: portalSessions.operatorId,
+      expiresAt: portalSessions.expiresAt,
       organization: organizations,
       member: { userId: users.id, email: users.email, userName: users.name, role: memberships.role },
     })
@@ -101,6 +108,9 @@ export async function deleteSessions(tx: Tx, organizationId: string, now: Date):
     .returning({ expiresAt: portalSessions.expiresAt });
   return deleted.filter(({ expiresAt }) => expiresAt > now).length;
 }
+
+export const deleteSession = (orm: Orm, id: string): Promise<unknown> =>
+  orm.delete(portalSessions).where(eq(portalSessions.id, id));
 
 export async function deleteExpiredPortalSessions(orm: Orm, now: Date): Promise<void> {
   await orm.delete(portalSessions).where(lte(portalSessions.expiresAt, now));

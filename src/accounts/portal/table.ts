@@ -20,6 +20,8 @@ export const portalSessions = pgTable(
     hashedToken: text('hashed_token'),
     /** Ends with this key; null if an operator created the session. */
     serviceKeyId: uuid('service_key_id'),
+    /** Set if this operator views the pages as the customer; ends with the operator's right. */
+    operatorId: uuid('operator_id').references(() => users.id, { onDelete: 'cascade' }),
     /** As in the audit log. */
     createdBy: text('created_by').notNull(),
     /** The vendor vouches for this person, who then manages API keys. */
@@ -40,6 +42,7 @@ export const portalSessions = pgTable(
     unique('portal_sessions_hashed_token').on(t.hashedToken),
     index('portal_sessions_organization').on(t.organizationId, t.id),
     index('portal_sessions_member').on(t.memberId),
+    index('portal_sessions_operator').on(t.operatorId),
     index('portal_sessions_expiry').on(t.expiresAt),
   ],
 );

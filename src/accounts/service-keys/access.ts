@@ -13,6 +13,7 @@ import {
   hashServiceKey,
   keyError,
   OrganizationArchived,
+  readHashedSecret,
   setHashedSecret,
   type KeyProblem,
 } from '../api-keys/bearer-key.js';
@@ -195,7 +196,7 @@ export function serviceGuards(context: Context, { keyUse }: CallDeps, access: Se
   return {
     whole: (req, res, next) => known(req, res, () => perMinute(req, res, next)),
     limitTo(name, most) {
-      const limit = perKeyLimit(context, { name, perMinute: most, keyOf: setHashFor });
+      const limit = perKeyLimit(context, { name, perMinute: most, keyOf: readHashedSecret });
       return (req, res, next) =>
         knownFor(req, res, () =>
           perMinute(req, res, (error?: unknown) => (error ? next(error) : limit(req, res, next))),

@@ -131,7 +131,10 @@ const toModelsJson = (day: DayForecast) =>
     reason: part.reason,
   }));
 
-const toRunningJson = ({ running, distribution, observed, curveF }: DayForecast, stationId: string) => ({
+const toRunningJson = (
+  { running, distribution, observed, curveF, extremeHours }: DayForecast,
+  stationId: string,
+) => ({
   running: running && {
     hour: running.hour,
     observedAt: observed!.observedAt.toISOString(),
@@ -141,6 +144,7 @@ const toRunningJson = ({ running, distribution, observed, curveF }: DayForecast,
     fallback: running.fallback,
     dayAheadShare: running.dayAheadShare,
   },
+  extremeHours: extremeHours ?? null,
   isReported: observed?.isFinal === true,
   hourlyMeanF: curveF ?? null,
 });

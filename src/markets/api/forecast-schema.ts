@@ -241,6 +241,16 @@ const dayFields = {
     .describe(
       'The observations of the running day; `null` before the first observation and after the day is over.',
     ),
+  extremeHours: z
+    .object({
+      from: z.int().describe('The first hour, local standard time.'),
+      to: z.int().describe('Exclusive.'),
+      days: count('Days of the station from which they are learned; 0 for the usual hours.'),
+    })
+    .nullable()
+    .describe(
+      'When the extreme usually occurs. Resting orders near the extreme so far are cancelled in these hours.',
+    ),
   hourlyMeanF: z
     .array(z.number())
     .nullable()

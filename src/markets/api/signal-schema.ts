@@ -50,6 +50,12 @@ const signalSchema = z
           .describe(
             'The share of such orders that must fill for waiting to be better than taking, at the same probability; `null` if neither is worth its cost.',
           ),
+        problem: z
+          .string()
+          .nullable()
+          .describe(
+            'Why such an order is refused now unless its `cancelOn` leaves out `observation`, for people; `null` if it is accepted.',
+          ),
       })
       .nullable()
       .describe(

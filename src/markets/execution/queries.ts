@@ -175,7 +175,8 @@ const roundedSum = (amount: SQL, filter: SQL): SQL =>
 
 export type FillSums = Awaited<ReturnType<typeof sumFills>>;
 
-export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMode) {
+/** @param isNear only fills near the extreme of the day so far, which are left out otherwise */
+export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMode, isNear = false) {
   const columns = [sql`m.after_15`, sql`m.after_30`, sql`m.after_60`];
   const ends = [sql`m.after_60`, settledValue];
   const [row] = await selectRows<Record<string, string | number | null>>(
@@ -200,7 +201,9 @@ export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMod
         ),
         sql`, `,
       )}
-    from ${marksOf(period, mode, sql`m.n > 0`)}`,
+    from ${marksOf(period, mode, sql`m.n > 0`)} and ${isNear} = exists (
+      select 1 from trading_fills f where f.org_id = m.org_id and f.order_id = m.order_id and f.n = m.n and f.near_extreme
+    )`,
   );
   const number = (name: string) => Number(row![name]);
   const amount = (name: string) => toMicros(row![name]);

@@ -35,6 +35,8 @@ export function toPeriod(
 export interface ExecutionReport {
   period: Pick<ExecutionPeriod, 'from' | 'until'>;
   paper: FillSums;
+  /** On paper, while one minute could decide the market; not in `paper`. */
+  nearExtreme: FillSums;
   /** Undefined if the caller may not see live trading. */
   live:
     | {
@@ -52,23 +54,26 @@ export async function readExecution(
   { withLive, limit = 25, now }: { withLive: boolean; limit?: number | undefined; now: Date },
 ): Promise<ExecutionReport> {
   const paper = await sumFills(orm, period, 'paper');
-  if (!withLive) return { period, paper, live: undefined };
+  const nearExtreme = await sumFills(orm, period, 'paper', true);
+  const onPaper = { period, paper, nearExtreme };
+  if (!withLive) return { ...onPaper, live: undefined };
   const fills = await sumFills(orm, period, 'live');
   const shadow = await sumShadowed(orm, period);
   const orders = await listShadowed(orm, period, limit);
   const correction = await readQueueCorrection(orm, period.orgId, now);
   const queue = { ...(await readQueueErrors(orm, period)), correction };
-  return { period, paper, live: { fills, shadow, orders, queue } };
+  return { ...onPaper, live: { fills, shadow, orders, queue } };
 }
 
 export const toExecutionJson = (
-  { period, paper, live }: ExecutionReport,
+  { period, paper, nearExtreme, live }: ExecutionReport,
   paperLatencyMs: number,
 ): z.output<typeof executionSchema> => ({
   from: period.from.toISOString(),
   until: period.until.toISOString(),
   paperLatencyMs,
   paper: toFills(paper),
+  paperNearExtreme: toFills(nearExtreme),
   live: live ? toFills(live.fills) : null,
   shadow: live ? toShadow(live.shadow, live.orders) : null,
   queue: live ? live.queue : null,

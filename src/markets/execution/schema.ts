@@ -159,6 +159,9 @@ export const executionSchema = z
     until: timeField('Exclusive.'),
     paperLatencyMs: z.int().describe('The current latency of a paper order.'),
     paper: fillsSchema,
+    paperNearExtreme: fillsSchema.describe(
+      'Paper fills while a single minute at the station could have decided the market; they are not in `paper`.',
+    ),
     live: fillsSchema.nullable().describe('`null` for a test key.'),
     shadow: shadowSchema.nullable().describe('`null` for a test key.'),
     queue: queueSchema.nullable().describe('`null` for a test key.'),

@@ -3,6 +3,7 @@ import type { MarketEvent } from '../market/event.js';
 import { spanOf, targetKey, targetOf, temperatureKinds, type Target } from '../market/market.js';
 import { findPlace } from '../market/stations.js';
 import { probabilityOf, quantileOf, type TemperatureDistribution } from '../market/distribution.js';
+import { extremeHoursOf } from './extreme-hours.js';
 import type { FitBook } from './fits.js';
 import {
   EARLIER_RUN,
@@ -124,8 +125,8 @@ interface Known {
 }
 
 function forecastDay(known: Known): DayForecast {
-  const { ensemble, run, corrected, observed, event } = known;
-  const { kind, date, hour, modelRunAt, isRunUnknown, fetchedAt, membersF, curveF } = ensemble;
+  const { ensemble, run, corrected, observed, event, fits } = known;
+  const { kind, stationId, date, hour, modelRunAt, isRunUnknown, fetchedAt, membersF, curveF } = ensemble;
   const { distribution, running } = givenObservation(known);
   // A day's value stays uncertain until its final report arrives.
   const isOpen = kind !== 'hourly' && observed?.isFinal !== true;
@@ -152,6 +153,7 @@ function forecastDay(known: Known): DayForecast {
     ...(isRunUnknown && { isRunUnknown }),
     fetchedAt,
     observed: observed ?? null,
+    ...(kind !== 'hourly' && { extremeHours: extremeHoursOf(fits.hours?.extremes, { kind, stationId }) }),
     probabilities: new Map(
       event?.markets.map(({ ticker, bracket }) => [ticker, held(probabilityOf(distribution, bracket))]),
     ),

@@ -3,6 +3,7 @@ import type { DistributionShape, TemperatureDistribution } from '../market/distr
 import type { MarketEvent } from '../market/event.js';
 import type { TemperatureKind } from '../market/market.js';
 import type { ObservedExtreme, WeatherData } from '../weather/weather.js';
+import type { ExtremeHours } from './extreme-hours.js';
 import type { Fit, FitBook } from './fits.js';
 import type { RunningDay } from './running-day.js';
 import type { Place } from '../market/place.js';
@@ -68,6 +69,8 @@ export interface DayForecast {
   isRunUnknown?: true | undefined;
   fetchedAt: Date;
   observed: ObservedExtreme | null;
+  /** Omitted for an hour. */
+  extremeHours?: ExtremeHours | undefined;
   /** Probability that YES pays, by ticker. The probabilities of a day's brackets sum to one. */
   probabilities: ReadonlyMap<string, number>;
 }

@@ -9,6 +9,7 @@ import {
 } from '../market/distribution.js';
 import type { DailyKind } from '../market/market.js';
 import type { MinuteBound } from '../weather/weather.js';
+import type { LearnedHours } from './extreme-hours.js';
 import {
   LAST_HOUR,
   predictSameDay,
@@ -32,6 +33,7 @@ export interface HourFit extends SameDayFit {
 export interface HourFits {
   fits: readonly HourFit[];
   missing: readonly { kind: DailyKind; hour: number; reason: string }[];
+  extremes?: readonly LearnedHours[];
 }
 
 export interface RunningDay {

@@ -178,6 +178,8 @@ export const tradingFills = pgTable(
     balanceChange: micros('balance_change').notNull(),
     filledAt: time('filled_at').notNull(),
     venueFillId: text('venue_fill_id'),
+    /** On paper, near the day's extreme so far: such a fill would have gone to people who knew more. */
+    nearExtreme: boolean('near_extreme').notNull().default(false),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.orderId, t.n] }),

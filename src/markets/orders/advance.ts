@@ -8,8 +8,9 @@ import { subtractCounts, sumCounts } from '../market/contracts.js';
 import { chargeFill } from '../market/fees.js';
 import type { Micros } from '../market/money.js';
 import { readKnownFacts } from '../risk/gate.js';
-import type { SnapshotStore } from '../snapshot/snapshot.js';
+import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import { findBarrier, findCause } from './cancel-causes.js';
+import { findNearExtreme } from '../signals/near-extreme.js';
 import {
   listFills,
   listResting,
@@ -66,6 +67,7 @@ export async function advanceOrders(
 ): Promise<number> {
   const account: Account = { orgId, mode: 'paper' };
   const { at, known } = news;
+  const { current } = news.snapshots;
   let cash = (await lockAccount(orm, account))!;
   const orders = await listResting(orm, account, ticker);
   if (orders.length === 0) return 0;
@@ -92,7 +94,7 @@ export async function advanceOrders(
     : [];
   let changed = 0;
   for (const [i, order] of checked.entries()) {
-    const booked = bookPrints(order, advanced, { position, cash, earlier, at });
+    const booked = bookPrints(order, advanced, { position, cash, earlier, at, current });
     const next = conclude(booked, endings.get(order.id), advanced?.places.get(order.id), news);
     if (booked.fills.length === 0 && !isWorthWriting(orders[i]!, next)) continue;
     const { fills } = booked;
@@ -133,6 +135,7 @@ interface Held {
   cash: Micros;
   earlier: readonly FillRow[];
   at: Date;
+  current: Snapshot | undefined;
 }
 
 interface BookedPrints {
@@ -144,7 +147,8 @@ interface BookedPrints {
 }
 
 function bookPrints(order: OrderRow, advanced: QueueStep | undefined, held: Held): BookedPrints {
-  const { position, at } = held;
+  const { position, at, current } = held;
+  const market = current?.markets.get(order.ticker);
   const { side, action, limitPrice: price } = order;
   const prints = (advanced?.fills ?? []).filter(({ orderId }) => orderId === order.id);
   const nothing = { order, fills: [], position, cashChange: 0n };
@@ -165,6 +169,7 @@ function bookPrints(order: OrderRow, advanced: QueueStep | undefined, held: Held
   const before = held.earlier.filter(({ orderId }) => orderId === order.id).length;
   const fills = charged.map(({ contracts, fee }, i): WrittenFill => {
     const printedAt = prints[i]!.print.at;
+    const near = current && market && findNearExtreme(current, market, printedAt.getTime());
     return {
       n: before + i + 1,
       price,
@@ -172,6 +177,7 @@ function bookPrints(order: OrderRow, advanced: QueueStep | undefined, held: Held
       fee,
       filledAt: printedAt < at ? printedAt : at,
       venueFillId: null,
+      nearExtreme: near !== undefined,
       ledgerId: newId(at.getTime()),
       postings: booked.postings[i]!,
     };

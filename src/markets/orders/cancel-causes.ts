@@ -8,7 +8,7 @@ import { checkAccess, checkSwitches } from '../risk/checks.js';
 import { closedSide } from '../risk/exposure.js';
 import type { RiskFacts } from '../risk/facts.js';
 import { refreshOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
-import { findNearExtreme } from './near-extreme.js';
+import { findNearExtreme } from '../signals/near-extreme.js';
 import type { OrderRow } from './queries.js';
 import { assertCertain, requireFresh } from './tradable.js';
 import { subtractCounts } from '../market/contracts.js';

@@ -114,6 +114,7 @@ export interface WrittenFill {
   fee: Micros;
   filledAt: Date;
   venueFillId: string | null;
+  nearExtreme: boolean;
   ledgerId: string;
   postings: Postings;
 }
@@ -217,10 +218,10 @@ function insertFills({ orgId, id, mode, ticker }: OrderRow, fills: readonly Writ
   return [
     sql`
     filled as (
-      insert into trading_fills (org_id, order_id, n, price, contracts, fee, balance_change, filled_at, venue_fill_id)
+      insert into trading_fills (org_id, order_id, n, price, contracts, fee, balance_change, filled_at, venue_fill_id, near_extreme)
       select ${orgId}::uuid, ${id}::uuid, f.* from unnest(${n}::int[], ${list(({ price }) => price)}::bigint[], ${list(({ contracts }) => contracts)}::numeric[],
         ${list(({ fee }) => fee)}::bigint[], ${list(({ postings }) => postings.cash)}::bigint[], ${times}::timestamptz[],
-        ${textArray(fills.map(({ venueFillId }) => venueFillId))}::text[]) f
+        ${textArray(fills.map(({ venueFillId }) => venueFillId))}::text[], ${list(({ nearExtreme }) => String(nearExtreme))}::boolean[]) f
     )`,
     sql`
     posted as (

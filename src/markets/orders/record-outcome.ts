@@ -49,6 +49,7 @@ export function recordOutcome(
     const written = next.fills.map((fill, i): WrittenFill => ({
       ...fill,
       n: fills.length + i + 1,
+      nearExtreme: false,
       ledgerId: newId(at.getTime()),
       postings: booked.postings[i]!,
     }));

@@ -8,7 +8,7 @@ import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
 import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
 import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { OrderInput } from '../ledger/order-input.js';
-import { findNearExtreme } from './near-extreme.js';
+import { findNearExtreme } from '../signals/near-extreme.js';
 
 export interface TradableMarket {
   snapshot: Snapshot;

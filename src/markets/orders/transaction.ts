@@ -29,6 +29,7 @@ import {
   type OrderRow,
   type WrittenFill,
 } from './queries.js';
+import { findNearExtreme } from '../signals/near-extreme.js';
 import { aheadInAll, aheadOf, bidOf } from './queue.js';
 import { notifyFilled } from './trade.js';
 import { confirmAuthority } from '../../accounts/audit/audit.js';
@@ -62,6 +63,7 @@ async function fillOnPaper(
     state.position,
     quote.fills.map(({ price, contracts, fee }) => ({ side, action, price, contracts, fee })),
   );
+  const nearExtreme = findNearExtreme(view.snapshot, view.market, at.getTime()) !== undefined;
   const fills = quote.fills.map(({ price, contracts, fee }, i): WrittenFill => ({
     n: i + 1,
     price,
@@ -69,6 +71,7 @@ async function fillOnPaper(
     fee,
     filledAt: at,
     venueFillId: null,
+    nearExtreme,
     ledgerId: newId(at.getTime()),
     postings: booked.postings[i]!,
   }));

@@ -7,8 +7,12 @@ import type { Micros } from '../market/money.js';
 import { ORDERS_PATH } from './addresses.js';
 import { findMarketView } from './labels.js';
 
-export function toExecutionPage({ period, paper, live }: ExecutionReport) {
-  const fills = [{ name: 'Paper', sums: paper }, ...(live ? [{ name: 'Live', sums: live.fills }] : [])];
+export function toExecutionPage({ period, paper, nearExtreme, live }: ExecutionReport) {
+  const fills = [
+    { name: 'Paper', sums: paper },
+    { name: 'Paper, near the extreme', sums: nearExtreme },
+    ...(live ? [{ name: 'Live', sums: live.fills }] : []),
+  ];
   const shown = fills.filter(({ sums }) => sums.fills > 0);
   const day = (at: Date) => at.toISOString().slice(0, 10);
   const shadow = live && live.shadow.orders > 0 ? live.shadow : undefined;

@@ -61,9 +61,15 @@ export const tradingJobs = (
     schedule: everySeconds(config.trading.refreshSeconds),
     run: () => refresher.refresh(),
   },
-  // The venue publishes a minute's readings 2 min 15 s to 2 min 40 s after it.
+  // Each city's readings appear at seconds of their own.
   ...(index && !isReplay
-    ? [{ name: 'read-minutes', schedule: '42 * * * * *', run: () => refresher.readWeather() }]
+    ? [
+        {
+          name: 'read-minutes',
+          schedule: '*/2 * * * * *',
+          run: async () => index.isDue() && refresher.readWeather(),
+        },
+      ]
     : []),
   ...(live
     ? [

@@ -37,6 +37,8 @@ export interface RestHint {
   edge: number;
   /** Above this fill rate resting beats taking; null if resting is not worth its cost. */
   worthMoreAbove: number | null;
+  /** Why such an order is refused unless observations do not cancel it; null if it is accepted. */
+  problem: string | null;
 }
 
 /** The purchase is valued at its real cost. */

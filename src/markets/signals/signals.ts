@@ -9,6 +9,7 @@ import { chargeFill, feeRuleOf, newOrderAccount } from '../market/fees.js';
 import { isOnTick, type Market } from '../market/market.js';
 import { CENT, DOLLAR, formatDollars, type Micros } from '../market/money.js';
 import { TIME_TO_LIVE_MS, type MarketData } from '../market/source.js';
+import { nearExtremeOf } from './near-extreme.js';
 import { sizeEvents, worthOf, type EventSizes, type Money, type SignalAccount } from './sizes.js';
 import { buildCase, type EventCase, type Situation } from './event-case.js';
 import {
@@ -45,7 +46,7 @@ function toSignal(parts: SignalParts): Signal {
     market,
     edge: purchase.probability - purchase.breakEven,
     worstCase: purchase.stake,
-    rest: hintAtRest(market, purchase, data),
+    rest: hintAtRest(market, purchase, parts),
     limitedBy,
     reasons: [
       describeForecast(purchase, bracketLabel(market.bracket), parts.day),
@@ -59,7 +60,11 @@ function toSignal(parts: SignalParts): Signal {
 
 type Purchase = Omit<SizedPurchase, 'ticker'>;
 
-function hintAtRest(market: Market, purchase: Purchase, data: MarketData): RestHint | null {
+function hintAtRest(
+  market: Market,
+  purchase: Purchase,
+  { data, day }: Pick<SignalParts, 'data' | 'day'>,
+): RestHint | null {
   const { side, probability, contracts } = purchase;
   const [book, feeRule] = [data.books.get(market.ticker), feeRuleOf(data, market)];
   const [best, ask] = [book && bidsOf(book, side)[0], book && asksOf(book, side)[0]];
@@ -82,6 +87,7 @@ function hintAtRest(market: Market, purchase: Purchase, data: MarketData): RestH
     breakEven,
     edge,
     worthMoreAbove: edge > 0 ? taken / edge : null,
+    problem: nearExtremeOf(day, market, data.fetchedAt.getTime()) ?? null,
   };
 }
 

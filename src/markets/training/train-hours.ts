@@ -1,7 +1,9 @@
 import { HOUR_MS } from '../../core/time.js';
+import { groupBy } from '../../core/collections.js';
 import type { Steps } from '../../core/steps.js';
 import { isPossible, type KnownHour } from '../weather/weather.js';
 import type { KnownRun } from '../learning/queries.js';
+import { learnExtremeHours, type LearnedHours } from '../learning/extreme-hours.js';
 import {
   daySoFarOf,
   findHourFit,
@@ -71,7 +73,17 @@ export function* trainHoursInSteps(
     fits: [] as HourFit[],
     missing: [] as HourFits['missing'][number][],
     added: [] as TrainedHourFit[],
+    extremes: [] as LearnedHours[],
   };
+  for (const [stationId, own] of groupBy(days, (day) => day.stationId))
+    for (const kind of dailyKinds) {
+      const learned = learnExtremeHours(
+        kind,
+        own.map(({ hours: known }) => known.map((hour) => hour?.temperatureF)),
+      );
+      if (learned) made.extremes.push({ ...learned, kind, stationId });
+    }
+  yield;
   for (const kind of dailyKinds)
     for (const hour of hours) {
       const found = yield* trainHour(history, days, { kind, hour }, { previous, newId });

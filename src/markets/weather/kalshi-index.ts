@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
+import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { clockAt, hourOf } from '../market/climate-day.js';
 import { indexAreas, type IndexArea } from '../market/stations.js';
 import { UnexpectedAnswerError, type KalshiClient } from '../venue/kalshi-client.js';
 import type { ObservedExtreme } from './weather.js';
 import type { MemberReading, MinuteBook } from './minutes.js';
+import { createPublication, type Receipt } from './publication.js';
 import { createPoll, type Poll, type Polled } from './read-json.js';
 
 const MAX_POINTS = 5_000;
@@ -28,6 +29,7 @@ const readingSchema = z.object({
   source: z.string().optional(),
   temp_f: z.number().min(-100).max(150).optional(),
   obs_time_ms: z.number().nullish(),
+  received_at_ms: z.number().optional().catch(undefined),
 });
 type IndexPoint = z.output<typeof pointSchema>;
 
@@ -54,11 +56,6 @@ const calibrationsAnswerSchema = z.looseObject({
   calibrations: z.array(calibrationSchema).max(10_000),
 });
 
-/**
- * Interval between reads of the index. A minute's value appears after two or three minutes. Four areas at 10 tokens use
- * 40 of 12,000 tokens per minute.
- */
-const INDEX_EVERY_MS = 55 * SECOND_MS;
 /** One for each of the index's cities. Requests beyond wait for a later minute. */
 const REQUESTS_A_MINUTE = 13;
 const CALIBRATIONS_EVERY_MS = DAY_MS;
@@ -103,6 +100,8 @@ export interface IndexState {
 export interface IndexReader {
   /** Returns the values of the whole hours so far. Polls each area at its own pace and never rejects. */
   read(signal: AbortSignal): Promise<readonly ObservedExtreme[]>;
+  /** Whether the readings of another minute should be there by now. */
+  isDue(): boolean;
   /** As of the last read: the cities of `indexAreas` in their order, then the others that the venue lists. */
   readonly states: readonly IndexState[];
 }
@@ -122,16 +121,16 @@ interface IndexOptions {
  */
 export function createIndexReader(options: IndexOptions): IndexReader {
   const { client, clock, log, minutes } = options;
-  const mayAsk = createPace(clock);
+  const pace = createPace(clock);
   const create = (cityId: string, area: IndexArea | null) =>
-    createCityReader({ cityId, area }, { ...options, mayAsk });
+    createCityReader({ cityId, area }, { ...options, pace });
   const cities = new Map(indexAreas.map((area) => [area.indexId, create(area.indexId, area)]));
   const areas = [...cities.values()];
   let states: readonly IndexState[] = areas.map(({ state }) => state);
   const pollIds = createPoll(clock, CITIES_EVERY_MS, (signal) => readCityIds(client, signal));
   return {
     async read(signal) {
-      const { value: ids = [], problem, isNews } = await paced(pollIds, mayAsk)(signal);
+      const { value: ids = [], problem, isNews } = await paced(pollIds, pace)(signal);
       if (isNews) log.warn({ err: problem }, "the venue's list of index cities could not be read");
       for (const id of ids) if (!cities.has(id) && cities.size < MAX_CITIES) cities.set(id, create(id, null));
       const hours = await Promise.all([...cities.values()].map((city) => city.read(signal)));
@@ -142,6 +141,7 @@ export function createIndexReader(options: IndexOptions): IndexReader {
       if (states.every(({ calibration }) => calibration)) minutes?.keepOnly(new Set(members.map(stationOf)));
       return hours.flat();
     },
+    isDue: () => pace.isFree() && [...cities.values()].some((city) => city.isDue()),
     get states() {
       return states;
     },
@@ -151,23 +151,24 @@ export function createIndexReader(options: IndexOptions): IndexReader {
 /** The venue names a station's one-minute readings by its ICAO code and `1M`. */
 const stationOf = ({ stationId }: Pick<IndexMember, 'stationId'>): string => stationId.replace(/1M$/, '');
 
+type Pace = ReturnType<typeof createPace>;
+
 /** Allows a number of requests in any minute. */
-function createPace(clock: Clock): () => boolean {
+function createPace(clock: Clock) {
   let asked: number[] = [];
-  return () => {
+  const isFree = (): boolean => {
     const now = clock.now();
     asked = asked.filter((at) => Math.abs(now - at) < MINUTE_MS);
-    if (asked.length >= REQUESTS_A_MINUTE) return false;
-    asked.push(now);
-    return true;
+    return asked.length < REQUESTS_A_MINUTE;
   };
+  return { isFree, take: (): boolean => isFree() && asked.push(clock.now()) > 0 };
 }
 
 /** The last answer counts until the next request is allowed. */
 const paced =
-  <T>(poll: Poll<T>, mayAsk: () => boolean): ((signal: AbortSignal) => Promise<Polled<T>>) =>
+  <T>(poll: Poll<T>, pace: Pace): ((signal: AbortSignal) => Promise<Polled<T>>) =>
   (signal) =>
-    poll.isDue() && !mayAsk() ? Promise.resolve(poll.last) : poll(signal);
+    poll.isDue() && !pace.take() ? Promise.resolve(poll.last) : poll(signal);
 
 /** No city has this id, so the venue answers with the ids that it has. */
 const NO_CITY = 'none';
@@ -193,14 +194,15 @@ function cityIdsIn(text: string): string[] {
 
 function createCityReader(
   { cityId, area }: Pick<IndexState, 'cityId' | 'area'>,
-  { client, clock, log, minutes, wanted, mayAsk }: IndexOptions & { mayAsk: () => boolean },
+  { client, clock, log, minutes, wanted, pace }: IndexOptions & { pace: Pace },
 ) {
   const path = `/live_data/weather/${cityId}`;
   const hours = area && createHours(area);
   let state: IndexState = { cityId, area, latest: null, calibration: null, problem: null };
   let readAt = -Infinity;
+  const publication = createPublication();
 
-  const pollIndex = createPoll(clock, INDEX_EVERY_MS, async (signal) => {
+  const pollIndex = createPoll(clock, publication.nextAfter, async (signal) => {
     const windowMs = Math.min(FIRST_WINDOW_MS, clock.now() - readAt + OVERLAP_MS);
     const answer = await client.get(
       path,
@@ -222,7 +224,9 @@ function createCityReader(
       log.warn({ city: cityId }, `${given.length - read.length} of ${given.length} points are left out`);
     const points = read.filter(({ t }) => t <= now).flatMap(toValue);
     hours?.keep(points, now);
-    minutes?.take(read.flatMap(readingsOf), now);
+    const readings = read.flatMap(readingsOf);
+    minutes?.take(readings, now);
+    publication.learn(readings.flatMap(toReceipt), now);
     const newest = points.toSorted((a, b) => a.at.getTime() - b.at.getTime()).at(-1);
     if (newest && (!state.latest || newest.at >= state.latest.at)) state = { ...state, latest: newest };
   });
@@ -247,13 +251,18 @@ function createCityReader(
     return area !== null || state.calibration?.members.some((one) => stations.has(stationOf(one))) === true;
   }
 
+  const readCalibrations = (signal: AbortSignal) => paced(pollCalibrations, pace)(signal);
+
   return {
     get state() {
       return state;
     },
+    isDue: () => isWanted() && pollIndex.isDue(),
     async read(signal: AbortSignal): Promise<ObservedExtreme[]> {
-      const index = isWanted() ? await paced(pollIndex, mayAsk)(signal) : undefined;
-      const calibrations = await paced(pollCalibrations, mayAsk)(signal);
+      // Once a day, the minutes wait for the calibrations; otherwise 13 cities would leave no request for these.
+      const renewed = state.calibration && (await readCalibrations(signal));
+      const index = isWanted() ? await paced(pollIndex, pace)(signal) : undefined;
+      const calibrations = renewed ?? (await readCalibrations(signal));
       const problem = index?.problem ?? calibrations.problem;
       const message = problem === undefined ? null : problem instanceof Error ? problem.message : 'it failed';
       if (message !== null && message !== state.problem)
@@ -320,8 +329,10 @@ function toValue({ t, v, status, receipt_basis: basis }: IndexPoint): NonNullabl
   return [{ at: new Date(t), temperatureF: v, status: status as 'normal' | 'degraded' }];
 }
 
+type Reading = MemberReading & { receivedMs: number | undefined };
+
 /** Backfilled points are left out, as they are for the index. */
-const readingsOf = ({ t, stations, receipt_basis: basis }: IndexPoint): MemberReading[] =>
+const readingsOf = ({ t, stations, receipt_basis: basis }: IndexPoint): Reading[] =>
   basis !== undefined
     ? []
     : (stations ?? []).flatMap((value) => {
@@ -330,5 +341,12 @@ const readingsOf = ({ t, stations, receipt_basis: basis }: IndexPoint): MemberRe
         const { source, temp_f: temperatureF = null, obs_time_ms: ownTime, code } = data;
         const isOfMinute = source === 'hf_asos' && ownTime == null;
         const stationId = stationOf({ stationId: data.station_id });
-        return [{ stationId, at: new Date(t), temperatureF: isOfMinute ? temperatureF : null, code }];
+        const reading = { stationId, at: new Date(t), temperatureF: isOfMinute ? temperatureF : null, code };
+        return [{ ...reading, receivedMs: data.received_at_ms }];
       });
+
+/** A late reading says nothing of its batch. */
+const toReceipt = ({ at, temperatureF, code, receivedMs }: Reading): Receipt[] =>
+  receivedMs === undefined || temperatureF === null || code === 'late'
+    ? []
+    : [{ minuteMs: at.getTime(), receivedMs }];

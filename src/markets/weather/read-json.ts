@@ -22,13 +22,13 @@ export interface Poll<T> {
 }
 
 /**
- * Polls a service every `everyMs`, however often it is called, with growing pauses after failures. Between requests it
- * returns the last response. Never rejects.
+ * Polls a service every `everyMs` or at the times that a function names, however often it is called, with growing pauses
+ * after failures. Between requests it returns the last response. Never rejects.
  * @param leastPauseMs minimum pause after a failure
  */
 export function createPoll<T>(
   clock: Clock,
-  everyMs: number,
+  everyMs: number | ((nowMs: number) => number),
   ask: (signal: AbortSignal) => Promise<T>,
   leastPauseMs = 0,
 ): Poll<T> {
@@ -42,7 +42,7 @@ export function createPoll<T>(
       const value = await ask(signal);
       last = { value, readMs: clock.now(), problem: undefined, isNews: false };
       failures = 0;
-      nextMs = clock.now() + everyMs;
+      nextMs = typeof everyMs === 'number' ? clock.now() + everyMs : everyMs(clock.now());
       return last;
     } catch (error) {
       last = { ...last, problem: error };

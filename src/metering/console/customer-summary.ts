@@ -1,167 +1,247 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { CustomerFacts, CustomerSummary, Flag } from '../../console/customer-summary.js';
-import type { GroupTables, Orm } from '../../core/db/client.js';
+import { toTrend } from '../../core/charts/trend.js';
+import type { GroupTables } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
-import { selectRows, textArray } from '../../core/db/sql.js';
-import { formatShare } from '../../core/pages/format.js';
+import { selectRows, textArray, timeText } from '../../core/db/sql.js';
+import { differenceOf, sumDecimals } from '../../core/decimal.js';
+import { formatCompact, formatDay, formatShare } from '../../core/pages/format.js';
 import type { Context } from '../../core/http/context.js';
-import { DAY_MS, monthOf } from '../../core/time.js';
+import { DAY_MS, monthOf, monthRange } from '../../core/time.js';
+import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
+import { accountOf } from '../credits/statements.js';
 import { toCap, toUseTrend } from '../dashboard/overview.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
+import { PACE_DAYS, project, type ProjectedGrant } from '../reports/credits/view.js';
 import { parsePeriod } from '../reports/period.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
-/** Live, in the month. Decimals are text, which keeps all their digits. */
-interface ProductUse {
-  slug: string;
-  name: string;
-  used: string;
-  /** Null if usage is unlimited or there is no entitlement. */
-  cap: string | null;
-}
-
-const MAX_USES = 3;
 const NEAR = 0.8;
+const SOON_DAYS = 7;
+const TREND_DAYS = 30;
+/** In one statement. */
+const MAX_CUSTOMERS = 100_000;
 
 export const customerSummary: CustomerSummary = {
-  column: 'Live usage this month (UTC)',
-  view: 'metering/console/use',
-  signals: [
-    {
-      id: 'credits',
-      label: 'Out of credits',
-      path: '/credits',
-      condition: (nowMs) => (t) => sql`exists (${outOfCredits(t, nowMs)} and a.org_id = o.id offset 0)`,
-    },
-    {
-      id: 'near',
-      label: 'At least 80% of a cap used',
-      path: '/usage',
-      condition: (nowMs) => usesAbove(nowMs, sql.raw('0.8')),
-    },
-    {
-      id: 'over',
-      label: 'Over a cap',
-      path: '/usage',
-      isNarrow: true,
-      condition: (nowMs) => usesAbove(nowMs, sql.raw('1')),
-    },
-    {
-      id: 'stripe',
-      label: 'One Stripe customer for several Organizations',
-      path: '',
-      condition: () => sql`exists (${sharers(sql`o.id`)})`,
-    },
+  columns: [
+    { id: 'plan', label: 'Plan' },
+    { id: 'month', label: 'This month', isNumber: true, isLargestFirst: true },
+    { id: 'share', label: 'Share of cap', isLargestFirst: true },
+    { id: 'left', label: 'Credits left', isNumber: true },
+    { id: 'end', label: 'Runs out' },
+    { id: 'last', label: 'Last event', isLargestFirst: true },
   ],
-  async read(orm, nowMs, orgIds) {
-    const rows = new Map((await readUses(orm, nowMs, orgIds)).map((row) => [row.orgId, row]));
-    const out = await selectRows<{ orgId: string }>(
-      orm,
-      sql`${outOfCredits(wholeTables, nowMs)} and a.org_id = any (${textArray(orgIds)}::uuid[])`,
+  view: 'metering/console/customer-cells',
+  header: 'metering/console/customer-figures',
+  signals: [
+    { id: 'credits', label: 'Out of credits', path: '/credits' },
+    { id: 'soon', label: `Credits run out within ${SOON_DAYS} days`, path: '/credits' },
+    { id: 'near', label: 'At least 80% of a cap used', path: '' },
+    { id: 'over', label: 'Over a cap', path: '' },
+    { id: 'stripe', label: 'One Stripe customer for several Organizations', path: '' },
+  ],
+  async read({ shards }, nowMs, orgIds) {
+    const groups = await Promise.all(
+      shards.groups.map((group) => group.select<FactsRow>((t) => selectFacts(t, nowMs, orgIds))),
     );
-    const spent = new Set(out.map(({ orgId }) => orgId));
-    const sharing = await selectRows<{ orgId: string }>(
-      orm,
-      sql`select o.id::text as "orgId" from organizations o
-        where o.id = any (${textArray(orgIds)}::uuid[]) and exists (${sharers(sql`o.id`)})`,
-    );
-    const shared = new Set(sharing.map(({ orgId }) => orgId));
-    return new Map(
-      orgIds.map((id) => [
-        id,
-        toFacts(rows.get(id), [...(spent.has(id) ? [outFlag] : []), ...(shared.has(id) ? [sharedFlag] : [])]),
-      ]),
-    );
+    return new Map(groups.flat().map((row) => [row.orgId, toFacts(row, new Date(nowMs))]));
+  },
+  tiles(facts) {
+    const count = (signal: string) => String(facts.filter(({ signals }) => signals.includes(signal)).length);
+    const burned = facts.map(({ keys }) => Number(keys.month)).filter((credits) => credits > 0);
+    const month = formatCompact(burned.reduce((sum, credits) => sum + credits, 0));
+    return [
+      { label: 'Credits this month', value: month, query: { sort: '-month' } },
+      { label: 'Near a cap', value: count('near'), query: { signal: 'near' } },
+      { label: `Running out within ${SOON_DAYS} days`, value: count('soon'), query: { signal: 'soon' } },
+    ];
   },
   panel: { view: 'metering/console/use-panel', read: readUsePanel },
 };
 
-interface UsesRow {
+/** Live. Decimals are text, which keeps all their digits. */
+interface FactsRow {
   orgId: string;
-  /** By share of the cap, highest first. */
-  uses: ProductUse[];
-  count: number;
+  plan: string | null;
+  /** The product with the largest share of its cap used, or with the most usage. */
+  use: { name: string; metric: string; used: string; cap: string | null; events: number } | null;
+  /** Null without an account of credits. */
+  account: BurnArrays | null;
+  burned: string;
+  pace: string;
+  paceProducts: string[] | null;
+  firstAt: string | null;
+  isOlder: boolean;
+  lastEvent: string | null;
+  isSharing: boolean;
+  /** Events by day; null unless ids were given. */
+  days: { day: string; events: number }[] | null;
 }
-
-const readUses = (orm: Orm, nowMs: number, orgIds: readonly string[]): Promise<UsesRow[]> =>
-  selectRows<UsesRow>(
-    orm,
-    sql`
-    select org_id as "orgId", json_agg(json_build_object('slug', slug, 'name', name, 'used', trim_scale(quantity)::text, 'cap', trim_scale(cap)::text)
-      order by place) as uses, max(count)::int as count
-    from (
-      select t.org_id, p.slug, p.name, t.quantity, c.cap, count(*) over (partition by t.org_id) as count,
-        row_number() over (partition by t.org_id
-          order by case when c.cap = 0 then 1e30 else t.quantity / c.cap end desc nulls last, t.quantity desc, p.slug) as place
-      from ${useOf(wholeTables, nowMs)} and t.org_id = any (${textArray(orgIds)}::uuid[])
-    ) ranked
-    where place <= ${MAX_USES}
-    group by org_id`,
-  );
 
 const cap = sql.raw(effectiveCap('e', 'p'));
+const text = (decimal: SQL): SQL => sql`trim_scale(${decimal})::text`;
+const at = (ms: number): SQL => sql`${new Date(ms).toISOString()}::timestamptz`;
 
-/** An archived product has no cap. */
-const useOf = (t: GroupTables, nowMs: number): SQL => sql`${t('usage_totals')} t
-    join ${t('products')} p on p.id = t.product_id and p.usage_metric = t.metric
-    left join ${t('entitlements')} e on e.org_id = t.org_id and e.product_id = t.product_id and p.archived_at is null
-    cross join lateral (select case when e.org_id is not null then ${cap} end as cap) c
-    where t.period = ${monthOf(nowMs)}::date and t.livemode and t.quantity > 0`;
-
-/**
- * Scans the month's totals once by their index; the Organizations found are then checked exactly, until the page is
- * full.
- */
-const usesAbove = (nowMs: number, share: SQL) => (t: GroupTables) =>
-  sql`case when o.id in (
-      with product as materialized (
-        select id, usage_metric, unit_cap * ${share} as least from ${t('products')} where archived_at is null
-      ), own as materialized (
-        select org_id, product_id, unit_cap * ${share} as least from ${t('entitlements')} where has_own_cap
-      )
-      select t.org_id from ${t('usage_totals')} t
-      join product p on p.id = t.product_id and p.usage_metric = t.metric
-      left join own on own.org_id = t.org_id and own.product_id = t.product_id
-      where t.period = ${monthOf(nowMs)}::date and t.livemode
-        and t.quantity >= case when own.org_id is null then p.least else own.least end
-    ) then exists (select from ${useOf(t, nowMs)} and t.org_id = o.id and t.quantity >= c.cap * ${share} offset 0) end`;
-
-const RECENT_MS = 7 * DAY_MS;
-
-/** Overdrawn, or burned credits in the last seven days and have none left. */
-function outOfCredits(t: GroupTables, nowMs: number): SQL {
-  const [now, recent] = [nowMs, nowMs - RECENT_MS].map(
-    (ms) => sql`${new Date(ms).toISOString()}::timestamptz`,
-  );
-  return sql`select a.org_id as "orgId" from ${t('credit_accounts')} a where a.livemode and (
-      cardinality(a.debtors) > 0
-      or not exists (
-        select from unnest(a.rests, a.starts, a.ends) as g (rest, start_at, end_at)
-        where rest > 0 and start_at <= ${now} and end_at > ${now}
-      ) and exists (
-        select from ${t('credit_entries')} e
-        where e.org_id = a.org_id and e.livemode and e.at > ${recent} and e.kind = 'burn' limit 1
-      )
-    )`;
+/** Each part is a lookup by an index that begins with the Organization. */
+function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[] | undefined): SQL {
+  const month = monthOf(nowMs);
+  const [monthMs, weekMs] = [Date.parse(monthRange(month).start), nowMs - PACE_DAYS * DAY_MS];
+  const days = sql`select coalesce(json_agg(json_build_object('day', day::text, 'events', events)), '[]') as days from (
+      select (h.hour at time zone 'UTC')::date as day, sum(h.events)::float8 as events
+      from ${t('entitlements')} n
+      join ${t('usage_hours')} h on h.org_id = o.id and h.product_id = n.product_id and h.livemode and h.hour >= ${at(firstDayMs(nowMs))}
+      where n.org_id = o.id group by 1) d`;
+  return sql`
+    select o.id::text as "orgId", pl.name as plan, u.use, a.account, coalesce(l.burned, '0') as burned, coalesce(l.pace, '0') as pace,
+      l.products as "paceProducts", l.first_at as "firstAt", coalesce(l.is_older, false) as "isOlder", e.last_event as "lastEvent",
+      exists (${sharers(sql`o.id`, t)}) as "isSharing", d.days
+    from (
+      select o.id from ${t('organizations')} o
+      where ${t.owns(sql`o.id`)} and ${orgIds ? sql`o.id = any (${textArray(orgIds)}::uuid[])` : sql`o.archived_at is null`}
+      order by o.id limit ${MAX_CUSTOMERS}
+    ) o
+    left join lateral (
+      select pl.name from ${t('organization_plans')} op join ${t('plans')} pl on pl.slug = op.plan
+      where op.org_id = o.id and op.ended_at is null
+    ) pl on true
+    left join lateral (
+      select json_build_object('name', p.name, 'metric', p.usage_metric, 'used', ${text(sql`t.quantity`)}, 'cap', ${text(sql`c.cap`)},
+        'events', sum(t.events) over ()) as use
+      from ${t('usage_totals')} t
+      join ${t('products')} p on p.id = t.product_id and p.usage_metric = t.metric
+      left join ${t('entitlements')} e on e.org_id = o.id and e.product_id = t.product_id and p.archived_at is null
+      cross join lateral (select case when e.org_id is not null then ${cap} end as cap) c
+      where t.org_id = o.id and t.period = ${month}::date and t.livemode and t.quantity > 0
+      order by case when c.cap = 0 then 1e30 else t.quantity / c.cap end desc nulls last, t.quantity desc, p.slug limit 1
+    ) u on true
+    left join lateral (
+      select ${burnJson('f')} as account from ${t('credit_accounts')} a
+      cross join lateral gauge_burn(${sql.raw(accountOf('a'))}, '{}', '{}', '{}', ${at(nowMs)}) f
+      where a.org_id = o.id and a.livemode
+    ) a on true
+    left join lateral (
+      select ${text(sql`sum(credits) filter (where at >= ${at(monthMs)})`)} as burned, ${text(sql`sum(credits) filter (where at >= ${at(weekMs)})`)} as pace,
+        json_agg(distinct product_id) filter (where at >= ${at(weekMs)}) as products,
+        ${timeText(sql`min(at) filter (where at >= ${at(weekMs)})`)} as first_at,
+        (select at from ${t('credit_entries')} where org_id = o.id and livemode and at < ${at(weekMs)} and kind = 'burn'
+          order by at desc limit 1) is not null as is_older
+      from (
+        select product_id, at, case kind when 'burn' then amount else -amount end as credits from ${t('credit_entries')}
+        where org_id = o.id and livemode and at >= ${at(Math.min(monthMs, weekMs))} and at < ${at(nowMs + 1)} and kind in ('burn', 'return')
+      ) e
+    ) l on a.account is not null
+    left join lateral (
+      select ${timeText(sql`max(e.occurred_at)`)} as last_event from ${t('entitlements')} n
+      cross join lateral (
+        select occurred_at from ${t('usage_events')}
+        where org_id = o.id and product_id = n.product_id and livemode order by occurred_at desc limit 1
+      ) e
+      where n.org_id = o.id
+    ) e on true
+    left join lateral (${orgIds ? days : sql`select null::json as days`}) d on true`;
 }
 
+const firstDayMs = (nowMs: number): number => (Math.floor(nowMs / DAY_MS) - TREND_DAYS + 1) * DAY_MS;
+
 /** The same Stripe customer pays for their usage. */
-const sharers = (orgId: SQL): SQL =>
-  sql`select other.slug, other.name from organizations own
-    join organizations other on other.stripe_customer_id = own.stripe_customer_id and other.id <> own.id
+const sharers = (orgId: SQL, t: GroupTables = wholeTables): SQL =>
+  sql`select other.slug, other.name from ${t('organizations')} own
+    join ${t('organizations')} other on other.stripe_customer_id = own.stripe_customer_id and other.id <> own.id
     where own.id = ${orgId}`;
 
-function toFacts(row: UsesRow | undefined, flags: Flag[]): CustomerFacts {
-  const uses = (row?.uses ?? []).map(toUseView);
-  // `uses` is sorted by share.
-  const share = uses[0]?.share ?? 0;
-  return {
-    data: { uses, moreUses: (row?.count ?? 0) - uses.length },
-    flags: [...flags, ...toFlags(share)],
+function toFacts(row: FactsRow, now: Date): CustomerFacts {
+  const { plan, use, burned, lastEvent, days } = row;
+  const share = use && use.cap !== null ? toShare(use.used, use.cap) : undefined;
+  const credits = toCredits(row, now);
+  const last = lastEvent === null ? undefined : new Date(lastEvent);
+  const isSoon = credits?.end !== undefined && credits.end.getTime() - now.getTime() < SOON_DAYS * DAY_MS;
+  const signals = {
+    credits: credits?.isOut,
+    soon: isSoon,
+    near: share !== undefined && share >= NEAR,
+    over: share !== undefined && share >= 1,
+    stripe: row.isSharing,
   };
+  return {
+    keys: {
+      plan: plan?.toLowerCase(),
+      // Customers that burn no credits follow, by their events.
+      month: Number(burned) > 0 ? Number(burned) : use ? -1 / (1 + use.events) : undefined,
+      share,
+      left: credits && Number(credits.balance),
+      end: credits?.isOut ? 0 : (credits?.end?.getTime() ?? (credits?.isLater ? Infinity : undefined)),
+      last: last?.getTime(),
+    },
+    signals: Object.entries(signals).flatMap(([id, isMet]) => (isMet ? [id] : [])),
+    flags: [
+      ...(credits?.isOut ? [outFlag] : []),
+      ...(row.isSharing ? [sharedFlag] : []),
+      ...toFlags(share ?? 0),
+    ],
+    data: {
+      plan,
+      use,
+      share,
+      percent: use && use.cap !== null && formatShare(use.used, use.cap),
+      burned,
+      credits,
+      isSoon,
+      last,
+      trend: days && toDays(days, now),
+    },
+  };
+}
+
+const toShare = (used: string, most: string): number => (Number(most) > 0 ? Number(used) / Number(most) : 1);
+
+/** Undefined without an account of credits. */
+function toCredits({ account: burnt, pace, paceProducts, firstAt, isOlder }: FactsRow, now: Date) {
+  if (!burnt) return undefined;
+  const { account } = toBurnt(burnt, now);
+  const nowMs = now.getTime();
+  const grants = account.grants.map(({ rest, startsMs, endsMs, rollDays, scope }): ProjectedGrant => ({
+    status: endsMs <= nowMs ? 'expired' : startsMs > nowMs ? 'scheduled' : 'open',
+    remaining: rest,
+    startsAt: new Date(startsMs).toISOString(),
+    expiresAt: endsMs === Infinity ? null : new Date(endsMs).toISOString(),
+    rolloverDays: rollDays,
+    productSlugs: scope === '' ? null : scope.split(' '),
+  }));
+  const open = grants.filter(({ status }) => status === 'open');
+  const { overdrafts } = account;
+  const balance = differenceOf(
+    sumDecimals(open.map(({ remaining }) => remaining)),
+    sumDecimals(overdrafts.map(({ amount }) => amount)),
+  );
+  const products = (paceProducts ?? []).map((slug) => ({ slug }));
+  const projection = project(
+    { balance, overdrafts, grants },
+    { quantity: pace, products, firstAt, isOlder },
+    now,
+  );
+  return {
+    balance,
+    /** Overdrawn, or burned credits in the last days and has none left. */
+    isOut: overdrafts.length > 0 || (balance === '0' && firstAt !== null),
+    end: projection?.end,
+    isLater: projection !== undefined && projection.end === undefined,
+  };
+}
+
+function toDays(days: NonNullable<FactsRow['days']>, now: Date) {
+  const events = new Map(days.map((one) => [one.day, one.events]));
+  const first = firstDayMs(now.getTime());
+  const values = Array.from({ length: TREND_DAYS }, (_, i) => {
+    const day = new Date(first + i * DAY_MS).toISOString().slice(0, 10);
+    return events.get(day) ?? 0;
+  });
+  return toTrend(
+    `Events by day since ${formatDay(new Date(first))}: at most ${formatCompact(Math.max(...values))} a day`,
+    values,
+  );
 }
 
 const outFlag: Flag = { tone: 'bad', label: 'Out of credits' };
@@ -170,12 +250,6 @@ const sharedFlag: Flag = { tone: 'warn', label: 'Shared Stripe customer' };
 function toFlags(share: number): Flag[] {
   if (share >= 1) return [{ tone: 'bad', label: 'Over a cap' }];
   return share >= NEAR ? [{ tone: 'warn', label: 'Near a cap' }] : [];
-}
-
-function toUseView({ used, cap, ...product }: ProductUse) {
-  if (cap === null) return { ...product, used, cap, share: undefined, percent: undefined };
-  const share = Number(cap) > 0 ? Number(used) / Number(cap) : 1;
-  return { ...product, used, cap, share, percent: formatShare(used, cap) };
 }
 
 const PANEL_PRODUCTS = 8;

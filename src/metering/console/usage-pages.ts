@@ -200,8 +200,13 @@ const findCustomers = ({ db, clock }: ConsoleDeps, typed: string | undefined) =>
   findNamed<Named & { id: string }>('organization', typed, {
     find: (slug) => findOrganization(db.orm, { slug }),
     search: async (search) => {
-      const range = { after: undefined, limit: MAX_MATCHES };
-      return (await listCustomers(db, clock.now(), { search, state: 'all' }, range)).customers;
+      const matches = await listCustomers(
+        db.orm,
+        clock.now(),
+        { search, state: 'all' },
+        { limit: MAX_MATCHES },
+      );
+      return matches.customers;
     },
   });
 

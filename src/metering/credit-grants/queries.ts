@@ -27,12 +27,12 @@ export const ownRows = (row: string, { orgId, livemode }: AccountId): SQL =>
 type Arrays<Name extends string> = Record<Name, string[] | null>;
 type AccountArrays = Arrays<'grants' | 'rests' | 'starts' | 'ends' | 'scopes' | 'debtors' | 'debts'> &
   Record<'priorities' | 'percents' | 'days', number[]>;
-type BurnArrays = AccountArrays & Arrays<'kinds' | 'from' | 'for' | 'hours' | 'took'>;
+export type BurnArrays = AccountArrays & Arrays<'kinds' | 'from' | 'for' | 'hours' | 'took'>;
 
 const accountJson = (row: string): string =>
   `'grants', ${row}.grants, 'rests', ${row}.rests::text[], 'starts', ${row}.starts, 'ends', ${row}.ends, 'scopes', ${row}.scopes,
     'priorities', ${row}.priorities, 'percents', ${row}.roll_percents, 'days', ${row}.roll_days, 'debtors', ${row}.debtors, 'debts', ${row}.debts::text[]`;
-const burnJson = (row: string): SQL =>
+export const burnJson = (row: string): SQL =>
   sql.raw(`json_build_object(${accountJson(row)}, 'kinds', ${row}.took_kinds, 'from', ${row}.took_from, 'for', ${row}.took_for,
     'hours', ${row}.took_hours, 'took', ${row}.took::text[])`);
 
@@ -59,7 +59,7 @@ export interface Burnt {
   entries: Entry[];
 }
 
-const toBurnt = (one: BurnArrays, at: Date): Burnt => ({
+export const toBurnt = (one: BurnArrays, at: Date): Burnt => ({
   account: toAccount(one),
   entries: (one.kinds ?? []).map((kind, i) => ({
     kind: kind as CreditEntryKind,

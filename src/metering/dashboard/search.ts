@@ -10,10 +10,7 @@ import {
 import { findGrantedProducts, listProducts } from '../entitlements/queries.js';
 import { listEventsFrom } from '../events/event-queries.js';
 
-const pages = [
-  { href: '/dashboard/usage/events', label: 'Events', words: 'usage idempotency key' },
-  { href: '/dashboard/usage/products', label: 'Usage of all products' },
-];
+const pages = [{ href: '/dashboard/usage/events', label: 'Events', words: 'usage idempotency key' }];
 
 export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember {
   return async (query, { orgId }) => {

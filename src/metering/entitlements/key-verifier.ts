@@ -2,16 +2,15 @@ import { whenKeyIsBad, type KeyProblem, type Principal } from '../../accounts/ap
 import type { ServiceKeyState } from '../../accounts/service-keys/access.js';
 import type { Context } from '../../core/http/context.js';
 import type { Names, Template } from '../../core/db/client.js';
+import { createRecall } from '../../core/collections.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import { textArray } from '../../core/db/sql.js';
 import { findAll, findOptions, toBalance, type Balance, type FindRequest } from './reader.js';
 import { findBalances, withGrants, type EntitlementRow } from './statements.js';
 
-export interface KeyIdentity extends Pick<Principal, 'keyId' | 'livemode' | 'scopes' | 'marketAccess'> {
-  organization: string;
-  name: string;
-  /** As Postgres writes it in JSON. */
-  expiresAt: string | null;
+export interface KeyIdentity extends Pick<Principal, 'scopes' | 'marketAccess'> {
+  /** Its members of the answer. */
+  json: string;
 }
 
 export interface KeyVerification {
@@ -90,6 +89,12 @@ const verifyPricedKeys: Template = findBalances(
   keyColumns,
 );
 
+interface KeyRow extends Pick<Principal, 'keyId' | 'livemode' | 'scopes' | 'marketAccess'> {
+  organization: string;
+  name: string;
+  expiresAt: string | null;
+}
+
 /** Collects the rows of `identities`. */
 function createIdentityReader() {
   const keys = new Map<string, Pick<KeyVerification, 'problem' | 'key'>>();
@@ -100,16 +105,28 @@ function createIdentityReader() {
     read(row: Pick<EntitlementRow, 'place' | 'problem' | 'features'> & { kind: string | null }): boolean {
       const { place: hash, kind, features } = row;
       if (kind === 'key') {
-        const key = features === null ? undefined : (JSON.parse(features) as KeyIdentity);
+        const key = features === null ? undefined : recallIdentity(features, toIdentity);
         keys.set(hash, { problem: row.problem as KeyProblem | null, key });
-      } else if (kind === 'service') {
-        const key = JSON.parse(features!) as ServiceKeyState &
-          Record<'expiresAt' | 'revokedAt', string | null>;
-        serviceKeys.set(hash, { ...key, expiresAt: toDate(key.expiresAt), revokedAt: toDate(key.revokedAt) });
-      } else return false;
+      } else if (kind === 'service') serviceKeys.set(hash, recallServiceKey(features!, toServiceKey));
+      else return false;
       return true;
     },
   };
+}
+
+/** Keys rarely change, but each flush returns those of all its calls. */
+const recallIdentity = createRecall<KeyIdentity>(5_000);
+const recallServiceKey = createRecall<ServiceKeyState>(500);
+
+function toIdentity(row: string): KeyIdentity {
+  const { organization, keyId, name, scopes, livemode, expiresAt, marketAccess } = JSON.parse(row) as KeyRow;
+  const answer = { organization, keyId, name, scopes, livemode, expiresAt: toDate(expiresAt) };
+  return { scopes, marketAccess, json: JSON.stringify(answer).slice(1, -1) };
+}
+
+function toServiceKey(row: string): ServiceKeyState {
+  const key = JSON.parse(row) as ServiceKeyState & Record<'expiresAt' | 'revokedAt', string | null>;
+  return { ...key, expiresAt: toDate(key.expiresAt), revokedAt: toDate(key.revokedAt) };
 }
 
 const toDate = (time: string | null): Date | null => (time === null ? null : new Date(time));

@@ -144,7 +144,8 @@ async function verify(
   if (refusal) return { code: refusal.code, key, entitlement: undefined };
   const [slug] = slugs;
   if (slug === undefined) return { code: null, key, entitlement: undefined };
-  const [limits = []] = await entitlements.limitsOf(hashedSecret, [{ balance, subject }]);
+  const [limits = []] =
+    subject === undefined ? [] : await entitlements.limitsOf(hashedSecret, [{ balance, subject }]);
   const own = balance && { ...balance, limits: [...balance.limits, ...limits] };
   const entitlement = checkResultJson(singleCheck(slug, quantity), 0, own);
   return { code: findRefusal(own, quantity) ?? null, key, entitlement };
@@ -159,9 +160,8 @@ function count(keyUse: KeyUse, { hashedSecret, scope }: Verification, { code, ke
 }
 
 function toAnswer({ code, key, entitlement }: Answer): string {
-  const { organization = null, keyId = null, name = null, scopes = [], livemode = null } = key ?? {};
-  const expiresAt = key?.expiresAt == null ? null : new Date(key.expiresAt).toISOString();
-  const answer = { valid: code === null, code, organization, keyId, name, scopes, livemode, expiresAt };
-  const json = JSON.stringify(answer);
-  return entitlement === undefined ? json : `${json.slice(0, -1)},"entitlement":${entitlement}}`;
+  const result = entitlement === undefined ? '' : `,"entitlement":${entitlement}`;
+  return `{"valid":${code === null},"code":${JSON.stringify(code)},${key?.json ?? noKey}${result}}`;
 }
+
+const noKey = '"organization":null,"keyId":null,"name":null,"scopes":[],"livemode":null,"expiresAt":null';

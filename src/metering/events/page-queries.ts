@@ -2,6 +2,7 @@ import { sql, type SQL } from 'drizzle-orm';
 import { groupBy } from '../../core/collections.js';
 import { textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
+import { SEPARATOR_SQL } from '../entitlements/dimensions.js';
 import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
 
 /**
@@ -88,21 +89,67 @@ export interface UsageSum {
   count: number;
 }
 
-interface SumRange {
+/** A part of a product's usage. Sums of a subject are not kept by API key or dimension. */
+export interface Narrowing {
+  /** A key and those that it was rotated from and to. */
+  apiKeyIds?: readonly string[] | undefined;
+  where?: readonly { place: number; value: string }[] | undefined;
+  subject?: string | undefined;
+}
+
+interface SumRange extends Narrowing {
   from: Date;
   to: Date;
   stepMs: number;
-  apiKeyId: string | undefined;
   maxKeys: number;
 }
 
+/** Each API key with the first one of its rotations. */
+const rootsOf = (orgId: string): SQL => sql`recursive roots as (
+    select id, id as root from api_keys where org_id = ${orgId}::uuid and rotated_from_id is null
+    union all
+    select k.id, r.root from roots r join api_keys k on k.org_id = ${orgId}::uuid and k.rotated_from_id = r.id
+  )`;
+
+export const selectRotations = (orgId: string, keyId: string): SQL => sql`
+  with ${rootsOf(orgId)} select id::text from roots where root = (select root from roots where id = ${keyId}::uuid)`;
+
+export const listRotations = async (orm: Orm, orgId: string, keyId: string): Promise<string[]> =>
+  (await selectRows<{ id: string }>(orm, selectRotations(orgId, keyId))).map(({ id }) => id);
+
+const keyOf = (orgId: string): SQL => sql`left join lateral (
+    select name, prefix from api_keys where org_id = ${orgId}::uuid and id in (select id from roots where root = s.api_key_id)
+    order by created_at desc limit 1
+  ) k on true`;
+
+/** The stored sums of a range, with the first one of each key's rotations. */
+function sumsOf(
+  { orgId, productId, livemode }: UsageScope,
+  { from, to, stepMs, where = [], subject }: Omit<SumRange, 'maxKeys'>,
+): SQL {
+  const at = subject === undefined ? sql`hour` : sql`slot`;
+  const isOwn = sql`h.org_id = ${orgId}::uuid and h.product_id = ${productId}::uuid and h.livemode = ${livemode}
+        and ${at} >= ${from.toISOString()}::timestamptz and ${at} < ${to.toISOString()}::timestamptz`;
+  const start = sql`date_bin(make_interval(secs => ${stepMs / 1000}), ${at}, timestamptz '2000-01-01 00:00:00+00') as start`;
+  if (subject !== undefined)
+    return sql`select metric, null::uuid as key_id, null::uuid as api_key_id, quantity, events, ${start}
+      from usage_subjects h where ${isOwn} and subject = ${subject}`;
+  const isWanted = where.map(
+    ({ place, value }) =>
+      sql` and split_part(h.dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) = ${value}`,
+  );
+  return sql`select metric, h.api_key_id as key_id, coalesce(r.root, h.api_key_id) as api_key_id, quantity, events, ${start}
+      from usage_hours h left join roots r on r.id = h.api_key_id where ${isOwn}${sql.join(isWanted)}`;
+}
+
 /** By step and by API key, in one pass over the hourly sums. Only the keys with the largest sums. */
-export function selectSums({ orgId, productId, livemode }: UsageScope, range: SumRange): SQL {
-  const key = range.apiKeyId;
+export function selectSums(scope: UsageScope, range: SumRange): SQL {
+  const { apiKeyIds, maxKeys } = range;
   // Without a key, the database computes the same expression once.
-  const ofKey = key === undefined ? sql`` : sql`filter (where api_key_id = ${key}::uuid)`;
+  const ofKey = apiKeyIds ? sql`filter (where key_id = any (${textArray(apiKeyIds)}::uuid[]))` : sql``;
   const kind = sql`grouping(start, api_key_id)`;
   return sql`
+  with ${rootsOf(scope.orgId)}
   select s.metric, ${timeText(sql`s.start`)} as start, s.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix",
     trim_scale(s.quantity)::text as quantity, s.events::text, trim_scale(s.key_quantity)::text as "keyQuantity", s.key_events::text as "keyEvents",
     s.count::int
@@ -111,19 +158,11 @@ export function selectSums({ orgId, productId, livemode }: UsageScope, range: Su
       sum(quantity) ${ofKey} as key_quantity, sum(events) ${ofKey} as key_events,
       row_number() over (partition by metric, ${kind} order by sum(quantity) desc, sum(events) desc, api_key_id) as place,
       count(*) over (partition by metric, ${kind}) as count
-    from (
-      select metric, api_key_id, quantity, events,
-        date_bin(make_interval(secs => ${range.stepMs / 1000}), hour, timestamptz '2000-01-01 00:00:00+00') as start
-      from usage_hours
-      where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}
-        and hour >= ${range.from.toISOString()}::timestamptz and hour < ${range.to.toISOString()}::timestamptz
-    ) h
+    from (${sumsOf(scope, range)}) h
     group by grouping sets ((metric, start), (metric, api_key_id))
   ) s
-  left join lateral (
-    select name, prefix from api_keys where org_id = ${orgId}::uuid and id = s.api_key_id limit 1
-  ) k on true
-  where s.api_key_id is null or s.place <= ${range.maxKeys}
+  ${keyOf(scope.orgId)}
+  where s.api_key_id is null or s.place <= ${maxKeys}
   order by s.metric, s.kind, s.start, s.place`;
 }
 
@@ -142,20 +181,14 @@ export interface KeyStep {
   keyCount: number;
 }
 
-interface KeyStepRange extends Pick<SumRange, 'from' | 'to' | 'stepMs' | 'maxKeys'> {
-  metric: string;
-}
+type KeyStepRange = Omit<SumRange, 'apiKeyIds'> & { metric: string };
 
-export const selectKeySteps = (
-  { orgId, productId, livemode }: UsageScope,
-  { metric, from, to, stepMs, maxKeys }: KeyStepRange,
-): SQL => sql`
-  with sums as (
-    select api_key_id, sum(quantity) as quantity, sum(events) as events,
-      date_bin(make_interval(secs => ${stepMs / 1000}), hour, timestamptz '2000-01-01 00:00:00+00') as start
-    from usage_hours
-    where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode} and metric = ${metric}
-      and hour >= ${from.toISOString()}::timestamptz and hour < ${to.toISOString()}::timestamptz
+/** A rotated key and its successor are one. */
+export const selectKeySteps = (scope: UsageScope, { metric, maxKeys, ...range }: KeyStepRange): SQL => sql`
+  with ${rootsOf(scope.orgId)}, sums as (
+    select api_key_id, sum(quantity) as quantity, sum(events) as events, start
+    from (${sumsOf(scope, range)}) h
+    where metric = ${metric}
     group by api_key_id, start
   ), ranked as (
     select api_key_id, count(*) over ()::int as key_count,
@@ -170,13 +203,13 @@ export const selectKeySteps = (
     from sums join ranked on ranked.api_key_id = sums.api_key_id
     group by 1, 2, 3, 4
   ) s
-  left join lateral (select name, prefix from api_keys where org_id = ${orgId}::uuid and id = s.api_key_id limit 1) k on true
+  ${keyOf(scope.orgId)}
   order by s.place, s.start`;
 
 export const readKeySteps = (orm: Orm, scope: UsageScope, range: KeyStepRange): Promise<KeyStep[]> =>
   selectRows(orm, selectKeySteps(scope, range));
 
-/** Each series has a quantity for every step. Keys of the same name, such as a rotated key and its successor, show prefixes. */
+/** Each series has a quantity for every step. Keys of the same name show prefixes. */
 export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {
   const byPlace = [...groupBy(rows, ({ place }) => place).values()];
   const byName = groupBy(byPlace, ([first]) => first!.name);

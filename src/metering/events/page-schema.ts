@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isUuid } from '../../core/http/request.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { text } from '../../core/http/validate.js';
+import { MAX_VALUE_LENGTH } from '../entitlements/dimensions.js';
 
 /** All fields are optional, and unknown fields are ignored. */
 
@@ -39,7 +40,11 @@ export const usageQuerySchema = z.object({
   range,
   key: key.optional(),
   metric: text(255).optional(),
+  by: text(64).default('key'),
+  subject: text(128).optional(),
 });
+
+export const dimensionValue = text(MAX_VALUE_LENGTH);
 
 export const rangeSchemas = {
   day: z.object({ date: day.optional() }),

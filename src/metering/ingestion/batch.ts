@@ -10,7 +10,7 @@ import { batchFrameSchema, isUsageEvent, MAX_EVENTS, usageEventSchema, type Usag
 
 export const MAX_PAST_MS = 7 * DAY_MS;
 /** For a batch with `takesOld`. */
-const OLD_PAST_MS = 400 * DAY_MS;
+export const OLD_PAST_MS = 400 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
 /**

@@ -74,6 +74,13 @@ export const scopeOf = (orgId: string, { id: productId }: UsageProduct, mode: Mo
   livemode: mode === 'live',
 });
 
+export const accountOf = (orgId: string, mode: Mode) => ({ orgId, livemode: mode === 'live' });
+
+/** For a small file. */
+export async function* inOnePiece<T>(rows: T[]): AsyncGenerator<T[]> {
+  yield rows;
+}
+
 /** Does not reveal whether it exists elsewhere. */
 function refuseUnknown(field: string, detail: string): never {
   throw new AppError('not_found', `/${field} ${detail}.`, {

@@ -1,15 +1,19 @@
 import type { Router } from 'express';
 import type { Context } from '../../core/http/context.js';
 import { ExactNumber } from '../../core/http/json.js';
-import { toAddress } from '../../core/pages/address.js';
+import { toAddress, type Query } from '../../core/pages/address.js';
 import { sendCsv, type CsvCell, type CsvFile } from '../../core/pages/csv.js';
 import { textField, type FormFields, type FormState, readQuery, tryQuery } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import { compareDecimals } from '../../core/decimal.js';
+import { compareDecimals, sumDecimals } from '../../core/decimal.js';
+import { formatShare } from '../../core/pages/format.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import {
+  accountOf,
   chooseProduct,
+  inOnePiece,
+  MAX_PRODUCTS,
   readProducts,
   requireProduct,
   scopeOf,
@@ -18,16 +22,17 @@ import {
 } from './choices.js';
 import { addCorrectionPages } from './correction-pages.js';
 import { addEventPages } from './event-pages.js';
-import { listHolds, type UsageProduct } from '../events/page-queries.js';
+import { listHolds, type Narrowing, type UsageProduct } from '../events/page-queries.js';
 import { listSeries } from './operator/queries.js';
 import { daysOf, monthPeriod, toDateText, toPeriodQuery } from './period.js';
-import { addProductPages, PRODUCTS_PATH } from './product-pages.js';
+import { readAllProducts } from './all-products.js';
+import { readCost } from './credits/pages.js';
 import { toReportView, USAGE_PATH } from './report-view.js';
-import { parseUsageRequest, readReport, type UsageReport, type UsageRequest } from './report.js';
+import { DIMENSION, parseUsageRequest, readReport, type UsageReport, type UsageRequest } from './report.js';
 
 export function usagePages(context: Context): Router {
   const { db, clock, log } = context;
-  const deps = { orm: db.orm, clock };
+  const deps = { orm: db.orm, clock, db };
   const router = pageRouter();
 
   router.get('/usage', async (req, res) => {
@@ -36,17 +41,26 @@ export function usagePages(context: Context): Router {
     const now = new Date(clock.now());
     const products = await readProducts(deps, orgId, query.mode === 'test' ? 'test' : 'live');
     let request: UsageRequest | undefined;
-    const { form, result: report } = await tryQuery(res, query, async () => {
+    const { form, result } = await tryQuery(res, query, async () => {
       request = parseUsageRequest(query, now);
-      const product = await chooseProduct(db.orm, orgId, products, request.product);
-      return product && readReport(deps, orgId, product, request);
+      const { product: slug, key, metric, subject, mode } = request;
+      if (products.length > 1 && [slug, key, metric, subject].every((choice) => choice === undefined))
+        return {
+          all: await readAllProducts(deps, orgId, products, request),
+          cost: await readCost(db.orm, accountOf(orgId, mode), now),
+        };
+      const product = await chooseProduct(db.orm, orgId, products, slug);
+      return { report: product && (await readReport(deps, orgId, product, request)) };
     });
+    const { report, all, cost } = result ?? {};
     const page = { view: 'metering/usage/usage', title: 'Usage', section: 'usage' };
     await renderPage(context, req, res, page, {
       ...toUsageView({ query, form, products, request, report, now }),
+      all,
+      cost,
+      maxProducts: products.length > MAX_PRODUCTS ? MAX_PRODUCTS : undefined,
       ...(report ? await readHeld(context, orgId, report, now) : { limits: [], holds: [] }),
-      // These sums are not stored by API key.
-      parts: report && !report.key ? await readParts(context, orgId, report) : [],
+      parts: report ? await readParts(context, orgId, report) : [],
     });
   });
 
@@ -57,7 +71,9 @@ export function usagePages(context: Context): Router {
     await sendCsv(log, req, res, toUsageCsv(await readReport(deps, orgId, product, request)));
   });
 
-  addProductPages(router, context);
+  router.get('/usage/products', (req, res) =>
+    res.redirect(301, toAddress(USAGE_PATH, readQuery(req) as Query)),
+  );
   addEventPages(router, context);
   addCorrectionPages(router, context);
   return router;
@@ -81,12 +97,22 @@ const SHOWN_PARTS = 20;
 export async function readParts(
   { db }: Context,
   orgId: string,
-  { product, metric, mode, period }: Pick<UsageReport, 'product' | 'metric' | 'mode' | 'period'>,
+  {
+    product,
+    metric,
+    mode,
+    period,
+    narrowing: { subject, ...narrowing } = {},
+  }: Pick<UsageReport, 'product' | 'metric' | 'mode' | 'period'> & { narrowing?: Narrowing },
 ) {
   const { id: productId, dimensions, countsSubjects } = product;
   const { livemode } = scopeOf(orgId, product, mode);
+  // Sums of a subject are not stored by dimension or API key.
+  if (subject !== undefined) return [];
+  const isWhole = !narrowing.apiKeyIds && !narrowing.where?.length;
   const range = {
     ...period,
+    ...narrowing,
     granularity: 'total' as const,
     orgId,
     productId,
@@ -96,7 +122,7 @@ export async function readParts(
   };
   const asked = [
     ...dimensions.map((name, i) => ({ name, by: { byDimension: i + 1 } })),
-    ...(countsSubjects ? [{ name: 'subject', by: { subjects: { only: undefined } } }] : []),
+    ...(countsSubjects && isWhole ? [{ name: 'subject', by: { subjects: { only: undefined } } }] : []),
   ];
   const parts = [];
   for (const { name, by } of asked) {
@@ -105,7 +131,10 @@ export async function readParts(
     const sorted = rows.toSorted(
       (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(b.quantity, a.quantity),
     );
-    const shown = sorted.slice(0, SHOWN_PARTS);
+    const whole = sumDecimals(rows.map(({ quantity }) => quantity));
+    const shown = sorted
+      .slice(0, SHOWN_PARTS)
+      .map((row) => ({ ...row, share: formatShare(row.quantity, whole) }));
     parts.push({ name, rows: shown, more: rows.length - shown.length });
   }
   return parts;
@@ -126,17 +155,22 @@ function toUsageView({ query, form, products, request, report, now }: UsagePage)
   const shown = request ?? { mode: 'live' as const, period: monthPeriod(now) };
   const asked = toPeriodQuery(shown.period);
   const product = report?.product.slug ?? textField(query, 'product');
-  const kept = { product, key: textField(query, 'key') };
+  const parts = Object.keys(query).filter(
+    (name) => ['key', 'by', 'subject'].includes(name) || name.startsWith(DIMENSION),
+  );
+  const kept: Query = { product, ...Object.fromEntries(parts.map((name) => [name, textField(query, name)])) };
   return {
     ...toPeriodChoices(USAGE_PATH, shown, query, kept, now),
     form: { ...form, values: { ...asked, ...form.values, product: product ?? '' } },
     key: kept.key,
     hasProducts: products.length > 0,
-    productOptions: toProductOptions(products),
-    allHref: toAddress(PRODUCTS_PATH, { mode: shown.mode, ...asked }),
+    productOptions: withAll(toProductOptions(products)),
     report: report && toReportView(report, now),
   };
 }
+
+const withAll = (options: ReturnType<typeof toProductOptions>) =>
+  options && options.length > 1 ? [{ value: '', label: 'All products' }, ...options] : options;
 
 function toUsageCsv({ product, metric, mode, period, key, rows }: UsageReport): CsvFile {
   type Row = UsageReport['rows'][number];
@@ -158,8 +192,4 @@ function toUsageCsv({ product, metric, mode, period, key, rows }: UsageReport): 
     columns: columns.map(([name]) => name),
     pieces: inOnePiece(rows.map((row) => columns.map(([, read]) => read(row)))),
   };
-}
-
-async function* inOnePiece<T>(rows: T[]): AsyncGenerator<T[]> {
-  yield rows;
 }

@@ -20,7 +20,7 @@ const utcDay = (date: string): Date => new Date(`${date}T00:00:00Z`);
 /** In days, for ranges that end today. */
 const lastDays: Partial<Record<RangeKind, number>> = { last7: 7, last30: 30 };
 
-const addMonths = (at: Date, count: number): Date =>
+export const addMonths = (at: Date, count: number): Date =>
   new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + count, 1));
 export const toDateText = (at: Date): string => at.toISOString().slice(0, 10);
 const toMonthText = (at: Date): string => at.toISOString().slice(0, 7);

@@ -111,6 +111,7 @@ async function readUsage(
   return {
     total,
     events: sumDecimals(points.map(({ events }) => events)),
+    totalBefore,
     growth: totalBefore === undefined ? undefined : formatGrowth(total, totalBefore),
     /** A cap is one for the whole Organization in a month. */
     unitCap: subject === undefined && period.range === 'month' ? product.unitCap : null,

@@ -22,7 +22,7 @@ import {
   toPeriodQuery,
   type Period,
 } from './period.js';
-import { projectAt, type Balance, type UsageReport, type UsageRow } from './report.js';
+import { DIMENSION, projectAt, type Balance, type UsageReport, type UsageRow } from './report.js';
 
 export const USAGE_PATH = '/dashboard/usage';
 export const EVENTS_PATH = '/dashboard/usage/events';
@@ -37,7 +37,18 @@ const LONG_BESIDE_ANOTHER = 6;
 export function toReportView(report: UsageReport, now: Date) {
   const { product, mode, period, metric, metrics, key, rows, total } = report;
   const { keys, keyCount, balance, latest, before } = report;
-  const link = (change: { period?: Period; key?: string; metric?: string } = {}, path = USAGE_PATH) =>
+  const { by, values, subject } = report;
+  const link = (
+    change: {
+      period?: Period;
+      key?: string;
+      metric?: string;
+      by?: string;
+      values?: object;
+      subject?: string;
+    } = {},
+    path = USAGE_PATH,
+  ) =>
     toAddress(path, {
       product: product.slug,
       mode,
@@ -45,7 +56,13 @@ export function toReportView(report: UsageReport, now: Date) {
       key: change.key ?? key?.id,
       // Omitted if it is the product's own metric.
       metric: change.metric ?? (metric === product.usageMetric ? undefined : metric),
+      by: (change.by ?? by) === 'key' ? undefined : (change.by ?? by),
+      subject: change.subject ?? subject,
+      ...Object.fromEntries(
+        Object.entries({ ...values, ...change.values }).map(([name, value]) => [DIMENSION + name, value]),
+      ),
     });
+  const isNarrow = key !== undefined || Object.keys(values).length > 0;
   const isDay = period.range === 'day';
   const hasSoFar = period.range === 'month';
   return {
@@ -67,6 +84,26 @@ export function toReportView(report: UsageReport, now: Date) {
       isOtherMode: key.livemode !== (mode === 'live'),
       allHref: link({ key: '' }),
     },
+    /** Each narrows the report; its link takes it away. */
+    filters: [
+      ...Object.entries(values).map(([name, value]) => ({
+        name,
+        value,
+        href: link({ values: { [name]: '' } }),
+      })),
+      ...(subject === undefined ? [] : [{ name: 'subject', value: subject, href: link({ subject: '' }) }]),
+    ],
+    by,
+    stacks: [
+      ...(subject === undefined ? ['key', ...product.dimensions] : []),
+      ...(product.countsSubjects && !isNarrow ? ['subject'] : []),
+    ].map((name) => ({
+      label: name === 'key' ? 'API key' : name,
+      href: link({ by: name }),
+      isCurrent: name === by,
+    })),
+    hrefOf: (name: string, value: string) =>
+      name === 'subject' ? link({ by: 'key', subject: value }) : link({ values: { [name]: value } }),
     total,
     before: before && {
       total: before.total,
@@ -126,12 +163,12 @@ export function axisName(start: Date, { range }: Pick<Period, 'range'>): string 
 
 /** By API key, unless only one key's usage is shown. */
 function chartOf(report: UsageReport): StackedChart {
-  const { period, metric, rows, before, byKey, key, keyCount } = report;
+  const { period, metric, rows, before, series, by, key, keyCount } = report;
   const steps = stepsOf(period);
   const byStart = new Map(rows.map((row) => [row.start.getTime(), row.quantity]));
   const all = steps.map((start) => byStart.get(start.getTime()) ?? '0');
   const isDay = period.range === 'day';
-  const ofKeys = (byKey ?? []).map(({ name, quantities }) => ({
+  const ofKeys = (series ?? []).map(({ name, quantities }) => ({
     name,
     values: quantities,
   }));
@@ -139,7 +176,7 @@ function chartOf(report: UsageReport): StackedChart {
     ofKeys.reduce((left, { values }) => subtractDecimals(left, values[i]!), sum),
   );
   return toStackedChart({
-    title: `${metric} by ${isDay ? 'hour' : 'day'}${byKey ? ' and API key' : ''}, ${formatPeriod(period)}`,
+    title: `${metric} by ${isDay ? 'hour' : 'day'}${series ? ` and ${by === 'key' ? 'API key' : by}` : ''}, ${formatPeriod(period)}`,
     stepName: isDay ? 'Hour (UTC)' : 'Day (UTC)',
     steps: steps.map((start, i) => ({
       axis: axisName(start, period),
@@ -147,9 +184,12 @@ function chartOf(report: UsageReport): StackedChart {
       href: eventsOfStep(report, start),
       before: before?.quantities[i],
     })),
-    series: byKey ? ofKeys : [{ name: key?.name ?? metric, values: all }],
-    others: byKey && keyCount > byKey.length ? { count: keyCount - byKey.length, values: others } : undefined,
-    nameOthers: (count) => formatCount(count, 'other key'),
+    series: series ? ofKeys : [{ name: key?.name ?? metric, values: all }],
+    others:
+      series && by === 'key' && keyCount > series.length
+        ? { count: keyCount - series.length, values: others }
+        : undefined,
+    nameOthers: (count) => formatCount(count, by === 'key' ? 'other key' : 'other'),
     format: (quantity) => `${formatDecimal(quantity)} ${metric}`,
   });
 }

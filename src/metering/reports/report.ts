@@ -1,34 +1,51 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { MAX_SERIES } from '../../core/charts/stacked.js';
-import type { Orm } from '../../core/db/client.js';
 import { addDecimals, compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
 import { parseInput } from '../../core/http/validate.js';
-import { requireOnce } from '../../core/pages/form.js';
+import type { Context } from '../../core/http/context.js';
+import { groupBy } from '../../core/collections.js';
+import { fieldError, requireOnce } from '../../core/pages/form.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
 import { NO_METRIC } from '../entitlements/table.js';
 import { findArchived } from '../events/event-queries.js';
 import {
   findLatest,
+  listRotations,
   readKeySteps,
   readPace,
   readSums,
   toKeySeries,
+  type Narrowing,
   type UsageProduct,
   type UsageScope,
   type UsageSum,
 } from '../events/page-queries.js';
-import { usageQuerySchema } from '../events/page-schema.js';
+import { dimensionValue, usageQuerySchema } from '../events/page-schema.js';
+import { listSeries } from './operator/queries.js';
 import { includes, parsePeriod, periodBefore, stepsOf, type Period } from './period.js';
 
 export interface UsageRequest extends Omit<z.output<typeof usageQuerySchema>, 'range'> {
   period: Period;
+  /** The values to which the usage is narrowed, by dimension. */
+  values: Record<string, string>;
 }
+
+export const DIMENSION = 'dimension.';
 
 export function parseUsageRequest(query: object, now: Date): UsageRequest {
   requireOnce(query);
   const { range, ...request } = parseInput(usageQuerySchema, query);
-  return { ...request, period: parsePeriod(range, query, now) };
+  const values = Object.entries(query).filter(([name]) => name.startsWith(DIMENSION));
+  for (const [name, value] of values)
+    parseInput(z.object({ [name]: dimensionValue }), { [name]: value as unknown });
+  return {
+    ...request,
+    period: parsePeriod(range, query, now),
+    values: Object.fromEntries(
+      values.map(([name, value]) => [name.slice(DIMENSION.length), value as string]),
+    ),
+  };
 }
 
 /** Corresponds to the elapsed part of the current period. */
@@ -45,16 +62,22 @@ export type UsageRow = UsageReport['rows'][number];
 const MAX_KEYS = 50;
 
 export async function readReport(
-  deps: PageDeps,
+  deps: PageDeps & Pick<Context, 'db'>,
   orgId: string,
   product: UsageProduct,
-  { mode, period, key: keyId, metric: wanted }: UsageRequest,
+  request: UsageRequest,
 ) {
   const { orm, clock } = deps;
+  const { mode, period, key: keyId, metric: wanted, by, values, subject } = request;
   const key = await chooseKey(orm, orgId, keyId);
+  const narrowing = {
+    apiKeyIds: key && (await listRotations(orm, orgId, key.id)),
+    where: placesOf(product, request),
+    subject,
+  };
   const scope = scopeOf(orgId, product, mode);
   const { from, to, stepMs } = period;
-  const sums = await readSums(orm, scope, { from, to, stepMs, apiKeyId: keyId, maxKeys: MAX_KEYS });
+  const sums = await readSums(orm, scope, { from, to, stepMs, maxKeys: MAX_KEYS, ...narrowing });
   const metrics = metricsOf(sums, product, wanted);
   const metric = wanted ?? chooseMetric(sums, product);
   const own = sums.filter((sum) => sum.metric === metric);
@@ -86,8 +109,12 @@ export async function readReport(
       events: sum.events,
     })),
     keyCount: keys[0]?.count ?? 0,
-    /** By step; undefined if the rows contain only one key's usage. */
-    byKey: key === undefined && keys.length > 1 ? await readByKey(orm, scope, period, metric) : undefined,
+    values,
+    subject,
+    by,
+    narrowing,
+    /** By step; undefined for a single one. */
+    series: await readBy(),
     /** The last hour with usage in each mode, if the period has none. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
     /** The rows still include the archived events. */
@@ -97,7 +124,8 @@ export async function readReport(
       to: to.toISOString(),
     }),
   };
-  const isCapped = period.range === 'month' && key === undefined && metric === product.usageMetric;
+  const isWhole = key === undefined && subject === undefined && narrowing.where.length === 0;
+  const isCapped = period.range === 'month' && isWhole && metric === product.usageMetric;
   /** For a whole month of the whole Organization against a cap. */
   const balance =
     isCapped && product.unitCap !== null
@@ -108,11 +136,25 @@ export async function readReport(
   async function readBefore(): Promise<Comparison | undefined> {
     const before = periodBefore(period, new Date(clock.now()));
     if (!before) return undefined;
-    const range = { from: before.from, to: before.to, stepMs, apiKeyId: keyId, maxKeys: 0 };
+    const range = { from: before.from, to: before.to, stepMs, maxKeys: 0, ...narrowing };
     const found = (await readSums(orm, scope, range)).filter((sum) => sum.metric === metric);
     const byStart = new Map(found.map((sum) => [Date.parse(sum.start!), sum.keyQuantity ?? '0']));
     const quantities = stepsOf(before).map((start) => byStart.get(start.getTime()) ?? '0');
     return { period: before, quantities, total: sumDecimals(found.map((sum) => sum.keyQuantity ?? '0')) };
+  }
+
+  async function readBy() {
+    if (by !== 'key') return readByPart(deps, { ...scope, ...narrowing }, product, { by, metric, period });
+    if (key !== undefined || keys.length < 2) return undefined;
+    const rows = await readKeySteps(orm, scope, {
+      ...narrowing,
+      from,
+      to,
+      stepMs,
+      metric,
+      maxKeys: MAX_SERIES,
+    });
+    return toKeySeries(rows, stepsOf(period)).filter(({ place }) => place <= MAX_SERIES);
   }
 
   async function project(): Promise<Projection | undefined> {
@@ -122,10 +164,52 @@ export async function readReport(
   }
 }
 
-async function readByKey(orm: Orm, scope: UsageScope, period: Period, metric: string) {
-  const { from, to, stepMs } = period;
-  const rows = await readKeySteps(orm, scope, { from, to, stepMs, metric, maxKeys: MAX_SERIES });
-  return toKeySeries(rows, stepsOf(period)).filter(({ place }) => place <= MAX_SERIES);
+/** More than 31 days of the combinations that can have sums in one month, or of the largest subjects. */
+const MAX_POINTS = 20_000;
+
+/** Undefined if there are too many points. */
+async function readByPart(
+  { db }: Pick<Context, 'db'>,
+  scope: UsageScope & Narrowing,
+  { dimensions }: UsageProduct,
+  { by, metric, period }: { by: string; metric: string; period: Period },
+) {
+  const { from, to, range } = period;
+  const isSubject = by === 'subject';
+  const points = await listSeries(db, {
+    ...scope,
+    from,
+    to,
+    granularity: range === 'day' ? 'hour' : 'day',
+    isByKey: false,
+    byDimension: isSubject ? undefined : dimensions.indexOf(by) + 1,
+    subjects: isSubject ? { only: scope.subject } : undefined,
+    limit: MAX_POINTS,
+  });
+  if (points.length === MAX_POINTS) return undefined;
+  const own = points.filter((point) => point.metric === metric);
+  return [...groupBy(own, ({ value, isOther }) => (isOther ? 'All others' : value || `No ${by}`))].map(
+    ([name, ofName]) => {
+      const byStart = new Map(ofName.map(({ start, quantity }) => [Date.parse(start), quantity]));
+      return { name, quantities: stepsOf(period).map((start) => byStart.get(start.getTime()) ?? '0') };
+    },
+  );
+}
+
+/** @throws AppError for a part that the product does not have, or that is not stored */
+function placesOf({ dimensions, countsSubjects }: UsageProduct, { by, values, subject, key }: UsageRequest) {
+  const parts = ['key', ...dimensions, ...(countsSubjects ? ['subject'] : [])];
+  if (!parts.includes(by)) throw fieldError('by', `must be ${parts.join(', ')}`);
+  const names = Object.keys(values);
+  if (by === 'subject' || subject !== undefined) {
+    const other =
+      key === undefined ? (names[0] ?? (by !== 'subject' && by !== 'key' ? by : undefined)) : 'key';
+    if (other !== undefined)
+      throw fieldError('by', `cannot be combined: sums of a subject by ${other} are not kept`);
+  }
+  const unknown = names.find((name) => !dimensions.includes(name));
+  if (unknown !== undefined) throw fieldError(DIMENSION + unknown, 'is not a dimension of this product');
+  return Object.entries(values).map(([name, value]) => ({ place: dimensions.indexOf(name) + 1, value }));
 }
 
 const toDate = (time: string | null): Date | null => (time === null ? null : new Date(time));

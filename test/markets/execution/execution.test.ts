@@ -6,11 +6,13 @@ import { executionMarks } from '../../../src/markets/execution/table.js';
 import { tradingSettlements } from '../../../src/markets/ledger/portfolio-table.js';
 import type { executionSchema } from '../../../src/markets/execution/schema.js';
 import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
+import type { WeatherSource } from '../../../src/markets/weather/weather.js';
 import { createTestDatabase } from '../../support/database.js';
 import { createKey } from '../../support/fixtures.js';
 import { makeBook } from '../support/events.js';
 import { newBook, openLiveAccount, removeKeys, TICKER as LIVE_TICKER } from '../support/live-account.js';
 import {
+  startTradingTest,
   useTradingTest,
   createTrader,
   postTrade,
@@ -176,6 +178,58 @@ describe('GET /scores/execution', () => {
     const test = await createKey(db, orgId, { scopes: ['trading:read'], livemode: false });
     const { body } = await readMine(test.secret);
     expect([body.paper.fills, body.live, body.shadow]).toEqual([1, null, null]);
+  });
+
+  it('counts paper fills near the extreme of the day so far apart', async () => {
+    const noon = new Date('2026-11-21T17:00:00Z');
+    const day = { kind: 'daily_maximum' as const, stationId: 'KNYC', date: '2026-11-21' };
+    const times = {
+      modelRunAt: new Date('2026-11-21T06:00:00Z'),
+      fetchedAt: new Date('2026-11-21T16:55:00Z'),
+    };
+    let extremeF = 37;
+    const weather: WeatherSource = {
+      name: 'test',
+      freshMs: 0,
+      read: async () => ({
+        fetchedAt: noon,
+        ensembles: [{ ...day, ...times, membersF: Array.from({ length: 10 }, (_, i) => 38 + i / 2) }],
+        observed: [{ ...day, extremeF, observedAt: times.fetchedAt, fetchedAt: times.fetchedAt }],
+      }),
+    };
+    const own = await createTestDatabase();
+    const near = await startTradingTest(own.db, { trading: { weather } });
+    try {
+      near.clock.set(noon.toISOString());
+      await near.showBook(usualBook);
+      const { secret } = await createTrader(own.db);
+      const resting = { timeInForce: 'good_till_cancelled', limitPrice: '0.42', cancelOn: ['stale'] };
+      await postTrade(near.url, secret);
+      extremeF = 38;
+      await near.showBook(makeBook([[42, 10]], [[55, 6]]));
+      await postTrade(near.url, secret, { contracts: 2 });
+      await postTrade(near.url, secret, { ...resting, contracts: 3 });
+      near.clock.advance(1_000);
+      near.markets.prints.push({
+        id: 'near',
+        ticker: TICKER,
+        at: new Date(near.clock.now()),
+        yesPrice: 42n * CENT,
+        contracts: 50,
+        takerSide: 'no',
+      });
+      near.clock.advance(1_000);
+      await near.trading.refresher.refresh();
+      await near.trading.resting.pass();
+      near.clock.advance(70_000);
+      expect(await near.trading.marker.mark()).toBe(3);
+      const { body } = await read(near.url, secret);
+      expect([body.paper.fills, body.paper.contracts]).toEqual([1, 5]);
+      expect([body.paperNearExtreme.fills, body.paperNearExtreme.contracts]).toEqual([2, 5]);
+    } finally {
+      await near.stop();
+      await own.remove();
+    }
   });
 
   it.each([

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { climateDayOf } from '../../../src/markets/market/climate-day.js';
 import { findCause, gateOf } from '../../../src/markets/orders/cancel-causes.js';
-import { findNearExtreme } from '../../../src/markets/orders/near-extreme.js';
+import { findNearExtreme } from '../../../src/markets/signals/near-extreme.js';
+import type { ExtremeHours } from '../../../src/markets/learning/extreme-hours.js';
 import type { MinuteBound } from '../../../src/markets/weather/weather.js';
 import type { OrderRow } from '../../../src/markets/orders/queries.js';
 import { makeSignals } from '../../../src/markets/signals/signals.js';
@@ -24,6 +25,7 @@ interface Seen {
   extremeF?: number;
   minutes?: MinuteBound;
   cancelOn?: OrderRow['cancelOn'];
+  extremeHours?: ExtremeHours;
 }
 
 function causeOf({
@@ -34,6 +36,7 @@ function causeOf({
   extremeF = 30,
   minutes,
   cancelOn = ['observation'],
+  extremeHours,
 }: Seen) {
   const data = makeData(
     event,
@@ -52,7 +55,7 @@ function causeOf({
   const forecasts = makeForecasts(
     event,
     event.markets.map(() => 1 / 6),
-    { at: now, ...calibrated, observed: observed ?? null },
+    { at: now, ...calibrated, observed: observed ?? null, extremeHours },
   );
   const gates = makeGates(isOpen, [event.station.id], now);
   const signals = makeSignals({ data, events: [event], forecasts, gates, bankroll: 1_000_000n, at: now });
@@ -150,6 +153,11 @@ describe('an order near the extreme so far', () => {
       'is cancelled until the last hour of extremes',
       { extremeF: 39, now: after(7 * 60 - 11) },
       /is 39 °F so far/,
+    ],
+    [
+      'stays outside the hours learned for its station',
+      { extremeF: 39, extremeHours: { from: 11, to: 15, days: 60 } },
+      undefined,
     ],
     ['stays if its owner has chosen other causes', { extremeF: 39, cancelOn: ['stale'] }, undefined],
   ])('%s', (_when, seen, reason) => {

@@ -129,6 +129,31 @@ describe('the signals of an event', () => {
     expect(restAt(49, 50)).toMatchObject({ price: 49n * CENT, contractsAhead: 30, breakEven: 0.49 });
   });
 
+  it('say why the same purchase may not rest near the extreme of the day so far', () => {
+    const noon = new Date('2026-07-04T17:00:00Z');
+    const restWith = (extremeF: number) => {
+      const observed = {
+        kind: event.kind,
+        stationId: 'KNYC',
+        date,
+        extremeF,
+        observedAt: new Date(noon.getTime() - 600_000),
+        fetchedAt: noon,
+      };
+      const one = { ...situation({}), at: noon };
+      const [day] = one.forecasts.get('KNYC')!.days;
+      const forecasts = new Map(one.forecasts).set('KNYC', {
+        ...one.forecasts.get('KNYC')!,
+        days: [{ ...day!, observed, fetchedAt: noon }],
+      });
+      const data = { ...one.data, fetchedAt: noon };
+      const gates = makeGates(true, ['KNYC'], noon);
+      return makeSignals({ ...one, data, forecasts, gates, bankroll }).events[0]!.signals[0]!.rest!.problem;
+    };
+    expect(restWith(68)).toMatch('the maximum at Central Park is 68 °F so far, and one minute at 70 °F');
+    expect(restWith(67)).toBeNull();
+  });
+
   /** Probabilities and asks of reference case B: four brackets are bought, the fourth as a hedge. */
   const four = {
     probabilities: [0.05, 0.15, 0.35, 0.28, 0.12, 0.05],

@@ -92,6 +92,23 @@ describe('training on days in progress', () => {
     expect(added[0]!.cases.every(({ knownAt }) => knownAt <= at)).toBe(true);
   });
 
+  it("learns the hours of a station's extremes from its whole days", () => {
+    const whole = past.hours
+      .filter(({ stationId, hour }) => stationId === 'KNYC' && hour === 13)
+      .flatMap((known) =>
+        Array.from({ length: 24 }, (_, hour) => {
+          const observedAt = new Date(Date.parse(`${known.date}T05:00:00Z`) + hour * HOUR_MS);
+          const temperatureF = 70 - Math.abs(hour - 14);
+          return { ...known, hour, temperatureF, observedAt, fetchedAt: observedAt };
+        }),
+      );
+    expect(train({ ...past, hours: whole }).extremes).toEqual([
+      { kind: 'daily_maximum', stationId: 'KNYC', from: 13, to: 15, days },
+      { kind: 'daily_minimum', stationId: 'KNYC', from: 0, to: 1, days },
+    ]);
+    expect(train(past).extremes).toEqual([]);
+  });
+
   it('waits for sixty days and says how many there are', () => {
     const few = makeRunning({ stationId: 'KNYC', biasF: 2 }, 20);
     const { fits, missing } = train(few);

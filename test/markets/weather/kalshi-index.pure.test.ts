@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createKalshiClient } from '../../../src/markets/venue/kalshi-client.js';
 import { createIndexReader } from '../../../src/markets/weather/kalshi-index.js';
-import type { MemberReading } from '../../../src/markets/weather/minutes.js';
+import { createMinuteBook, type MemberReading } from '../../../src/markets/weather/minutes.js';
 import { plentyOfTokens } from '../support/venue-tokens.js';
 
 type Json = Record<string, unknown>;
@@ -313,7 +313,7 @@ kansas-city, minneapolis-st-paul, nyc, chicago, la-coastal`.split(', ');
     'keeps the last values of an area that %s, logs it once and serves the others',
     async (_what, answer) => {
       points = { miami: [point('16:00', 90.01)], chicago: [point('16:00', 80.5)] };
-      const reader = makeReader();
+      const reader = makeReader({ minutes: createMinuteBook() });
       expect(await reader.read(signal)).toHaveLength(2);
       spoil = (path) => (path.includes('chicago') ? answer : undefined);
       points.miami!.push(point('18:00', 92.5));
@@ -328,6 +328,10 @@ kansas-city, minneapolis-st-paul, nyc, chicago, la-coastal`.split(', ');
         ['INDEX-CHICAGO', 80.5],
       ]);
       expect(reader.states[2]!.problem).not.toBeNull();
+      expect(requests.filter((path) => path.includes('/chicago?')).length).toBeGreaterThan(1);
+      expect(
+        requests.filter((path) => path.includes('?')).every((path) => path.includes('detailed=true')),
+      ).toBe(true);
       expect(log.filter((line) => line.includes('"city":"chicago"'))).toHaveLength(1);
       spoil = undefined;
       now += 20 * MINUTE_MS;

@@ -256,7 +256,7 @@ it('forgiving an overdraft says what is forgiven, needs a reason, and leaves an 
     reason: 'Outage',
   });
   expect([status, headers.get('location')]).toEqual([303, expect.stringContaining('done=forgiven')]);
-  expect(await open()).toMatch(/Balance 0 live credits .*Overdraft forgiven \S+ – \+12\.5/);
+  expect(await open()).toMatch(/Balance 0 live credits .*Overdraft forgiven \S+ \+12\.5/);
   expect(await open(`/forgive?product=${product.slug}`)).toContain('This product has no overdraft.');
   expect(await audit()).toMatchObject([{ action: 'credits.forgiven', target: product.slug }]);
 });

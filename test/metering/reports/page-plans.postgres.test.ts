@@ -19,6 +19,12 @@ import {
   selectProducts,
   selectSums,
 } from '../../../src/metering/events/page-queries.js';
+import {
+  selectBegun,
+  selectEntrySums,
+  selectMonthFacts,
+  selectPriceLines,
+} from '../../../src/metering/reports/credits/statement-queries.js';
 import { selectSeries } from '../../../src/metering/reports/operator/queries.js';
 import { createTenant } from '../support/usage.js';
 import { fillUsage } from '../support/usage-events.js';
@@ -38,6 +44,8 @@ const bigTables = new Set([
   'api_keys',
   'entitlements',
   'products',
+  'credit_entries',
+  'credit_grants',
 ]);
 const OTHERS = 20_000;
 
@@ -76,6 +84,10 @@ beforeAll(async () => {
   await orm.execute(
     sql`insert into usage_archived_totals select ${id}, '2031-01-01', true, ${productId}, 'calls', 1, 1, 1, 1 from ${n}`,
   );
+  await orm.execute(sql`insert into credit_entries (org_id, livemode, product_id, at, hour, grant_id, kind, amount)
+    select ${id}, true, ${productId}, '2031-03-02', '2031-03-02', ${id}, 'burn', 1 from ${n}`);
+  await orm.execute(sql`insert into credit_grants (org_id, livemode, id, starts_at, created_at, priority, grant_key, amount, reason, actor, request)
+    select ${id}, true, ${id}, '2031-03-02', '2031-03-02', 50, 'key', 1, 'test', 'system', '{}' from ${n}`);
   const { organization, product, key } = tenant;
   const own = {
     orgId: organization.id,
@@ -96,12 +108,13 @@ function statements(): Record<string, SQL> {
   const months = { from: new Date('2031-03-01T00:00:00Z'), to: new Date('2031-04-01T00:00:00Z') };
   const series = { orgId, productId: undefined, livemode: true, limit: 20_001, ...range };
   const bounds = { from: '2031-03-05T00:00:00Z', to: '2031-03-20T00:00:00Z' };
+  const account = { orgId, livemode: true };
   const after = { occurredAt: '2031-03-10T00:00:00.000000Z', idempotencyKey: 'live 00000007' };
   const newest = { order: 'newest first', limit: 51 } as const;
   return {
     products: selectProducts({ orgId, period: '2031-03-01', livemode: true }, 101),
     product: selectProduct(orgId, tenant.product.slug),
-    sums: selectSums(scope, { ...range, stepMs: 86_400_000, apiKeyId: undefined, maxKeys: 50 }),
+    sums: selectSums(scope, { ...range, stepMs: 86_400_000, maxKeys: 50 }),
     'steps by API key': selectKeySteps(scope, {
       ...range,
       stepMs: 86_400_000,
@@ -145,6 +158,15 @@ function statements(): Record<string, SQL> {
       livemode: true,
       stepMs: 86_400_000,
     }),
+    'entries of a statement': selectEntrySums(account, months),
+    'grants of a statement': selectBegun(account, months, months.to),
+    'lines of a statement': selectPriceLines(
+      account,
+      { ...range, to: new Date('2031-03-01T01:00:00Z') },
+      [tenant.product.id],
+      100,
+    ),
+    'facts of a statement': selectMonthFacts(account, months, new Date('2030-01-01T00:00:00Z')),
     entitlements: selectBalances(orgId, '2031-03-01', { after: undefined, limit: 51 }),
   };
 }
@@ -181,6 +203,10 @@ it.each([
   'events that match',
   'export of events',
   'sums of all products',
+  'entries of a statement',
+  'grants of a statement',
+  'lines of a statement',
+  'facts of a statement',
   'entitlements',
 ])('the statement for %s reads only its own rows, by index', async (name) => {
   const [row] = await selectRows<{ 'QUERY PLAN': [{ Plan: PlanNode }] }>(
@@ -191,7 +217,7 @@ it.each([
   expect(scans.length).toBeGreaterThan(0);
   for (const scan of scans) {
     if (bigTables.has(scan['Relation Name']!))
-      expect(scan['Node Type'], name).toMatch(/^(Index|Bitmap Heap)/);
+      expect(scan['Node Type'], scan['Relation Name']).toMatch(/^(Index|Bitmap Heap)/);
     // Rows that are found by an index and then dropped by a filter are wasted reads; about one page of them is
     // acceptable.
     const dropped = (scan['Rows Removed by Filter'] ?? 0) * scan['Actual Loops'];

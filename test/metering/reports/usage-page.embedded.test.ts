@@ -1,6 +1,8 @@
 import { parse } from 'csv-parse/sync';
 import { eq } from 'drizzle-orm';
+import { v7 as uuid } from 'uuid';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { apiKeys } from '../../../src/accounts/api-keys/table.js';
 import { entitlements, products } from '../../../src/metering/entitlements/table.js';
 import { usageTotals } from '../../../src/metering/ingestion/table.js';
 import type { roles } from '../../../src/accounts/organizations/table.js';
@@ -208,7 +210,7 @@ describe('the page', () => {
     expect(first.text).toContain(product.slug);
   });
 
-  it('starts with the product used this month, and finds one whose entitlement is gone', async () => {
+  it('finds a product whose entitlement is gone', async () => {
     const { db, orgId, product, key, open } = await arrive();
     const another = await createProduct(db, { slug: `zz-${product.slug}` });
     await fillUsage(db, {
@@ -220,8 +222,10 @@ describe('the page', () => {
       from: '2031-03-02T00:00:00Z',
       everyMs: 1,
     });
-    expect((await open()).text).toMatch(new RegExp(`<option value="${another.slug}" selected>`));
-    expect(textOf((await open(`?product=${another.slug}`)).text)).toContain('Used 3 calls');
+    const page = await open(`?product=${another.slug}`);
+    expect(page.text).toMatch(new RegExp(`<option value="${another.slug}" selected>`));
+    expect(textOf(page.text)).toContain('Used 3 calls');
+    expect((await open()).text).toContain(`href="/dashboard/usage?product=${another.slug}&amp;mode=live`);
   });
 
   it('links to the latest usage from a period without any', async () => {
@@ -308,6 +312,79 @@ describe('the page', () => {
   });
 });
 
+describe('the parts', () => {
+  async function divided() {
+    const scene = await arrive('1000');
+    const { db, product, key, orgId } = scene;
+    await db.orm
+      .update(products)
+      .set({ dimensions: ['model', 'region'], subjectsSince: new Date(0) })
+      .where(eq(products.id, product.id));
+    const send = (quantity: number, model: string, region: string, subject: string, secret = key.secret) =>
+      sendUsage(service.url, secret, [
+        usageEvent(product.slug, uuid(), { quantity, dimensions: { model, region }, subject }),
+      ]);
+    await send(5, 'large', 'eu', 'ada');
+    await send(3, 'small', 'eu', 'ben');
+    const successor = await createKey(db, orgId, { name: 'the runtime' });
+    await db.orm.update(apiKeys).set({ rotatedFromId: key.id }).where(eq(apiKeys.id, successor.id));
+    await send(2, 'small', 'us & ca', 'ben', successor.secret);
+    const other = await createKey(db, orgId, { name: 'the other' });
+    await send(1, 'small', 'eu', 'cleo', other.secret);
+    return { ...scene, successor, other };
+  }
+
+  it('stack the chart by dimension, by subject, or by API key with its rotations', async () => {
+    const { open, key, successor } = await divided();
+    const byModel = await open('?by=model');
+    expect(byModel.text).toMatch(/data-label="15 Mar 2031: 11 calls: small 6, large 5, in/);
+    expect(textOf(byModel.text)).toContain('calls by day and model');
+    expect((await open('?by=subject')).text).toContain('15 Mar 2031: 11 calls: ada 5, ben 5, cleo 1');
+    const byKey = await open();
+    expect(byKey.text).toContain('15 Mar 2031: 11 calls: the runtime 10, the other 1');
+    expect(textOf(byKey.text)).toMatch(/By API key .* the runtime org_live_\w+… 10 90\.9% 3 the other/);
+    for (const { id } of [key, successor])
+      expect(textOf((await open(`?key=${id}`)).text)).toContain('Used 10 calls');
+  });
+
+  it('narrow everything by a click, together with a key, until they are removed', async () => {
+    const { open, key } = await divided();
+    const whole = (await open()).text;
+    const hrefOf = (text: string, value: string) =>
+      new RegExp(`href="([^"]*)"><bdi>${value}</bdi>`).exec(text)![1]!.replaceAll('&amp;', '&');
+    const small = hrefOf(whole, 'small');
+    expect(small).toMatch(/^\/dashboard\/usage\?.*dimension\.model=small/);
+    const page = (await open(small.slice('/dashboard/usage'.length))).text;
+    expect(textOf(page)).toContain('Used 6 calls');
+    expect(textOf(page)).toMatch(/Only usage with model: small × \(remove\)/);
+    expect(textOf(page)).toMatch(/By region .* eu 4 66\.7% 2 us &amp; ca 2 33\.3% 1/);
+    // A cap counts the whole usage, and sums of subjects are not kept by dimension.
+    expect(textOf(page)).not.toMatch(/Remaining|By subject/);
+    const both = hrefOf(page, 'us &amp; ca');
+    expect(textOf((await open(both.slice('/dashboard/usage'.length))).text)).toContain('Used 2 calls');
+    const ofKey = (await open(`?dimension.region=eu&by=model&key=${key.id}`)).text;
+    expect(ofKey).toContain('15 Mar 2031: 8 calls: large 5, small 3');
+    const subject = hrefOf(whole, 'ben');
+    expect(textOf((await open(subject.slice('/dashboard/usage'.length))).text)).toContain('Used 5 calls');
+  });
+
+  it.each([
+    ['by=colour', 'Must be key, model, region, subject.'],
+    ['dimension.colour=red', 'Not a dimension of this product.'],
+    ['dimension.model=', 'small'],
+    ['dimension.model=%00', 'Must be 1 to 64 characters'],
+    ['dimension.model=a&dimension.model=b', 'Must appear only once.'],
+    ['dimension.__proto__=a', 'Not a dimension of this product.'],
+    ['subject=ada&dimension.model=large', 'sums of a subject by model are not kept'],
+    ['by=subject&key=00000000-0000-0000-0000-000000000000', 'of your Organization.'],
+  ])('%s answers: %s', async (query, message) => {
+    const { open } = await divided();
+    const page = await open(`?${query}`);
+    expect(page.status).toBe(message === 'small' ? 200 : message.startsWith('of') ? 404 : 400);
+    expect(textOf(page.text)).toContain(message);
+  });
+});
+
 describe('the last days', () => {
   it('end today, and are compared with the same number of days before', async () => {
     const { db, orgId, product, key, open, csv } = await arrive();
@@ -321,12 +398,16 @@ describe('the last days', () => {
     const text = textOf(week.text);
     expect(text).toContain('9 Mar 2031 – 15 Mar 2031');
     expect(text).toContain('Used 3 calls');
-    expect(text).toContain('Previous period 2 +50.0% since then 2 Mar 2031 – 8 Mar 2031, 13:00');
+    expect(text).toContain(
+      'Previous period 2 ▲ 50.0% more than 2 in the previous period 2 Mar 2031 – 8 Mar 2031, 13:00',
+    );
     expect(week.text).toContain('data-label="9 Mar 2031: 3 calls, in the previous period 0"');
     expect(await csv('?range=last7')).toHaveLength(7);
     expect(await csv('?range=last30')).toHaveLength(30);
     expect(textOf((await open('?range=last30')).text)).toContain('Used 14 calls');
-    expect(textOf((await open('?range=month')).text)).toContain('Previous period 5 +180.0% since then');
+    expect(textOf((await open('?range=month')).text)).toContain(
+      'Previous period 5 ▲ 180.0% more than 5 in the previous period',
+    );
     expect(week.text).toMatch(/rel="prev" href="[^"]*range=custom[^"]*from=2031-03-02[^"]*to=2031-03-08/);
     expect(week.text).not.toContain('rel="next"');
   });
@@ -355,7 +436,7 @@ describe('the last days', () => {
 });
 
 describe('all products', () => {
-  const path = '/dashboard/usage/products';
+  const path = '/dashboard/usage';
 
   it('share one chart of their events, and a table of what each counts', async () => {
     const { db, orgId, browser, product, key } = await arrive();
@@ -406,6 +487,12 @@ describe('all products', () => {
     const { db, orgId, browser } = await arrive();
     for (let i = 0; i < 100; i++) await grant(db, orgId, (await createProduct(db)).id);
     expect(textOf((await browser.get(path, html)).text)).toContain('Only the first 100 products');
+  });
+
+  it('were on a page of their own, whose address leads here', async () => {
+    const { browser } = await arrive();
+    const { status, headers } = await browser.get(`${path}/products?range=last7&mode=test`, html);
+    expect([status, headers.get('location')]).toEqual([301, `${path}?range=last7&mode=test`]);
   });
 
   it('name the invalid field', async () => {

@@ -1,17 +1,17 @@
 import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import { probabilityOf, sureDegree, type TemperatureDistribution } from '../../market/distribution.js';
 import type { Bracket } from '../../market/brackets.js';
-import { gridBiasF, seedParts, newestRunAt, readModels, type Estimate } from './ensemble.js';
+import { gridBiasF, seedParts, newestRunAt, readEnsemble, readModels, type Estimate } from './ensemble.js';
 import { smoothNoise } from './random.js';
 import type { SimulatedWeather, SimulatedWorld } from './weather.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
 
 /**
- * Cities whose prices lean toward the grid point instead of the station, by a share of the traders' uncertainty. In the
- * other cities, prices match the best possible forecast. The gates opened while the lean was large, before the traders
- * noticed.
+ * Cities with fewer traders. Prices lean toward the grid point instead of the station, by a share of the traders'
+ * uncertainty, and few traders watch the thermometer before the peak. In the other cities, prices match the best
+ * possible forecast. The gates opened while the lean was large, before the traders noticed.
  */
-const leaning = new Set(['KMIA', 'KLAX', 'KPHL', 'KSFO', 'KBOS', 'KSAN']);
+const quiet = new Set(['KMIA', 'KLAX', 'KPHL', 'KSFO', 'KBOS', 'KSAN']);
 const EARLY_LEAN = 2;
 /** Lean that remains after the traders have noticed; it shifts prices by a few cents. */
 const LASTING_LEAN = 0.2;
@@ -19,6 +19,8 @@ const LASTING_LEAN = 0.2;
 const NOTICING_MS = 7 * DAY_MS;
 /** In the last hours, observations correct the error of the grid point. */
 const CORRECTED_HOURS = 3;
+/** How much less the traders of a quiet city know of the day themselves, hours before its peak. */
+const QUIET_INSIGHT = 3;
 
 /** Returns when the traders must begin to notice, so that only the lasting lean is left at `at`. */
 export const noticedBefore = (at: Date): Date => new Date(at.getTime() - NOTICING_MS);
@@ -35,16 +37,17 @@ export function believe(
   subject: SimulatedSubject,
   at: Date,
 ): Belief {
-  const read = readModels(weather, subject, newestRunAt(subject.span, at));
+  const isQuiet = quiet.has(cityStationOf(subject.station).id);
+  const read = isQuiet
+    ? readQuietly(weather, subject, at)
+    : readModels(weather, subject, newestRunAt(subject.span, at));
   const hoursAhead = (weather.decidedAt(subject).getTime() - at.getTime()) / HOUR_MS;
-  const seenDeviation = insightF(hoursAhead);
+  const uncorrected = share(hoursAhead / CORRECTED_HOURS);
+  const seenDeviation = insightF(hoursAhead) * (isQuiet ? 1 + (QUIET_INSIGHT - 1) * uncorrected : 1);
   const error = smoothNoise(at.getTime() / (3 * HOUR_MS), seed, ...seedParts(subject), 'crowd');
   const seen = { mean: weather.truth(subject) + seenDeviation * error, deviation: seenDeviation };
   const { mean, deviation } = weigh(read, seen);
-  const uncorrected = Math.max(0, Math.min(1, hoursAhead / CORRECTED_HOURS));
-  const lean = leaning.has(cityStationOf(subject.station).id)
-    ? uncorrected * leanAt(at, noticedAt) * deviation
-    : 0;
+  const lean = isQuiet ? uncorrected * leanAt(at, noticedAt) * deviation : 0;
   return toBelief(
     subject,
     mean + Math.sign(gridBiasF(subject)) * lean,
@@ -53,10 +56,25 @@ export function believe(
   );
 }
 
+const share = (value: number): number => Math.max(0, Math.min(1, value));
+
+/**
+ * A maximum as the traders of a quiet city expect it: shrunk toward what is usual, and from the ensemble alone within an
+ * hour of the day's start.
+ */
+function readQuietly(weather: SimulatedWeather, subject: SimulatedSubject, at: Date): Estimate {
+  const runAt = newestRunAt(subject.span, at);
+  const read = readModels(weather, subject, runAt);
+  if (subject.kind !== 'daily_maximum') return read;
+  const begun = share((at.getTime() - subject.span.start.getTime()) / HOUR_MS);
+  const mean = read.mean + begun * (readEnsemble(weather, subject, runAt) - read.mean);
+  return weigh({ ...read, mean }, weather.usual(subject));
+}
+
 /** @param noticedAt when the traders begin to notice; undefined means long ago */
 function leanAt(at: Date, noticedAt: Date | undefined): number {
   const sinceMs = noticedAt ? at.getTime() - noticedAt.getTime() : Infinity;
-  const unnoticed = Math.max(0, Math.min(1, 1 - sinceMs / NOTICING_MS));
+  const unnoticed = share(1 - sinceMs / NOTICING_MS);
   return LASTING_LEAN + (EARLY_LEAN - LASTING_LEAN) * unnoticed;
 }
 

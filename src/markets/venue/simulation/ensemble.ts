@@ -99,14 +99,23 @@ export function readModels(
   subject: SimulatedSubject,
   runAt: Date,
 ): Estimate {
-  const members = weather.members(subject, runAt);
-  const ensemble = members.reduce((sum, member) => sum + member, 0) / members.length - gridBiasF(subject);
+  const ensemble = readEnsemble(weather, subject, runAt);
   const single = weather.single(subject, runAt) - other.biasShare * gridBiasF(subject);
   const leadHours = (weather.decidedAt(subject).getTime() - runAt.getTime()) / HOUR_MS;
   return {
     mean: best.ensemble * ensemble + best.single * single,
     deviation: best.errorShare * sharedErrorF(leadHours),
   };
+}
+
+/** Returns the ensemble's mean in °F without its bias. */
+export function readEnsemble(
+  weather: Pick<Ensembles, 'members'>,
+  subject: SimulatedSubject,
+  runAt: Date,
+): number {
+  const members = weather.members(subject, runAt);
+  return members.reduce((sum, member) => sum + member, 0) / members.length - gridBiasF(subject);
 }
 
 /** Runs cover today and tomorrow, so the first run for a day starts a day before it. */

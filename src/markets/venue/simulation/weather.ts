@@ -2,7 +2,7 @@ import { createRecall } from '../../../core/collections.js';
 import { DAY_MS, HOUR_MS, type Clock } from '../../../core/time.js';
 import { addDays, climateDayAt, climateDayOf } from '../../market/climate-day.js';
 import { isStation } from '../../market/stations.js';
-import { simulateEnsembles, type Ensembles } from './ensemble.js';
+import { simulateEnsembles, type Ensembles, type Estimate } from './ensemble.js';
 import { gaussian, smoothNoise } from './random.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
 import type { Place } from '../../market/place.js';
@@ -86,6 +86,8 @@ function climateOf(stationId: string): StationClimate {
   return climate;
 }
 
+const RECENT_DAYS = 30;
+
 const usualF = ({ mean, swing }: Yearly, date: string): number => mean - swing * seasonOf(date);
 
 /** Returns −1 at the end of July and 1 at the end of January. */
@@ -132,6 +134,8 @@ export interface SimulatedWeather extends Ensembles {
   /** Settlement value: whole degrees for a day, hundredths for an hour. */
   value(subject: SimulatedSubject): number;
   decidedAt(subject: SimulatedSubject): Date;
+  /** A day's maximum by the season of a month ago, as recent days suggest it. */
+  usual(subject: SimulatedSubject): Estimate;
 }
 
 interface Day {
@@ -201,6 +205,10 @@ export function simulateWeather(seed: string): SimulatedWeather {
     peak,
     truth,
     decidedAt,
+    usual({ station, date }) {
+      const { maximum, spread } = climateOf(station.id);
+      return { mean: usualF(maximum, addDays(date, -RECENT_DAYS)), deviation: spread };
+    },
     ...simulateEnsembles(seed, { truth, decidedAt, courseOf }),
     report: (station, date, kind = 'daily_maximum') =>
       Math.round(kind === 'daily_maximum' ? maximum(station, date) : minimum(station, date)),

@@ -20,6 +20,7 @@ import { creditEntryKinds } from '../../credits/table.js';
 import type { UsageProduct } from '../../events/page-queries.js';
 import { mode, modes, productsQuerySchema, type Mode } from '../../events/page-schema.js';
 import {
+  accountOf,
   chooseProduct,
   readProducts,
   scopeOf,
@@ -30,6 +31,7 @@ import {
 import {
   formatPeriod,
   monthPeriod,
+  neighbour,
   parsePeriod,
   stepName,
   stepsOf,
@@ -37,7 +39,17 @@ import {
   type Period,
 } from '../period.js';
 import { axisName } from '../report-view.js';
-import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
+import {
+  readBurns,
+  readCostParts,
+  readCreditPace,
+  readHasCredits,
+  type BurnSum,
+  type CostPart,
+} from './queries.js';
+import { costOf } from './statement.js';
+import { readEntrySums } from './statement-queries.js';
+import { addStatement } from './statement-pages.js';
 import { kindOptions, PACE_DAYS, toAccountView, toEntryView } from './view.js';
 
 /** Costs by part are calculated from events. */
@@ -48,8 +60,6 @@ const PAGE_SIZE = 50;
 const BATCH_SIZE = 2_000;
 
 const querySchema = productsQuerySchema.extend({ product: slugSchema.optional() });
-
-const accountOf = (orgId: string, mode: Mode): AccountId => ({ orgId, livemode: mode === 'live' });
 
 export function creditPages(context: Context): Router {
   const router = pageRouter();
@@ -82,11 +92,13 @@ export function creditPages(context: Context): Router {
       pricedProducts: products.filter(({ creditPrice }) => creditPrice !== null),
       entries: entries.map(toEntryView),
       ledgerHref: toAddress(`${path}/ledger`, { mode: shown }),
+      statementHref: toAddress(`${viewer.home}/statement`, { mode: shown }),
       burned: result && toBurnedView(result, shown, path),
     });
   });
 
   addLedger(router, context);
+  addStatement(router, context);
   return router;
 }
 
@@ -97,6 +109,23 @@ export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
   const to = new Date(now.getTime() + 1);
   const pace = await readCreditPace(orm, id, { from, to });
   return toAccountView(credits, pace, now);
+}
+
+/** Of this month, with where it ends at the pace of the last days. Undefined without credits. */
+export async function readCost(orm: Orm, id: AccountId, now: Date) {
+  if (!(await readHasCredits(orm, id.orgId))) return undefined;
+  const month = monthPeriod(now);
+  const account = await readAccountView(orm, id, now);
+  const sums = await readEntrySums(orm, id, neighbour(month, -1)!);
+  const soFar = costOf(sums.filter(({ isLater }) => isLater));
+  const leftDays = (month.to.getTime() - now.getTime()) / DAY_MS;
+  return {
+    account,
+    soFar,
+    before: costOf(sums.filter(({ isLater }) => !isLater)),
+    /** In doubles. */
+    projected: account.perDay === undefined ? undefined : Number(soFar) + account.perDay * leftDays,
+  };
 }
 
 interface Burned {

@@ -67,7 +67,7 @@ export const readCreditPace = async (orm: Orm, id: AccountId, range: Range): Pro
 /** Shown individually. */
 export const MAX_PARTS = 20;
 /** Time limit for reading the events. */
-const PARTS_MS = 4_000;
+export const PARTS_MS = 4_000;
 
 /** With one subject or one value of a dimension. */
 export interface CostPart {
@@ -116,7 +116,7 @@ export function selectCostParts(
   order by 1, 3, sum(credits) desc, 2`;
 }
 
-const CANCELLED = '57014';
+export const CANCELLED = '57014';
 
 /** Undefined if the range has too many events to read in time. */
 export async function readCostParts(

@@ -14,7 +14,7 @@ const statuses: Record<CreditGrant['status'], { label: string; tone: string }> =
 };
 
 /** In milliseconds. After a rollover, when the rolled-over credits expire. */
-function endOf({ expiresAt, rolloverDays }: CreditGrant, nowMs: number): number {
+function endOf({ expiresAt, rolloverDays }: ProjectedGrant, nowMs: number): number {
   if (expiresAt === null) return Infinity;
   const ms = Date.parse(expiresAt);
   return ms > nowMs ? ms : ms + (rolloverDays ?? 0) * DAY_MS;
@@ -65,6 +65,7 @@ export function toAccountView(credits: Credits, pace: CreditPace, now: Date) {
         .filter(({ quantity }) => Number(quantity) > 0)
         .map(({ name, quantity }) => ({ name, share: formatShare(quantity, pace.quantity) })),
     },
+    perDay: perDayOf(pace, now),
     projection: project(credits, pace, now),
   };
 }
@@ -101,15 +102,39 @@ export const PACE_DAYS = 7;
 /** How far ahead a projection looks. */
 const HORIZON_DAYS = 366;
 
+export type ProjectedGrant = Pick<
+  CreditGrant,
+  'status' | 'remaining' | 'startsAt' | 'expiresAt' | 'rolloverDays' | 'productSlugs'
+>;
+
+interface ProjectedCredits extends Pick<Credits, 'balance'> {
+  overdrafts: readonly unknown[];
+  grants: readonly ProjectedGrant[];
+}
+
+const daysOf = ({ isOlder, firstAt }: Pick<CreditPace, 'isOlder' | 'firstAt'>, now: Date): number =>
+  isOlder ? PACE_DAYS : firstAt === null ? 0 : (now.getTime() - Date.parse(firstAt)) / DAY_MS;
+
+/** Undefined unless credits were burned over at least a day. */
+function perDayOf(pace: Pick<CreditPace, 'isOlder' | 'firstAt' | 'quantity'>, now: Date): number | undefined {
+  const days = daysOf(pace, now);
+  const perDay = Number(pace.quantity) / days;
+  return days >= 1 && perDay > 0 ? perDay : undefined;
+}
+
 /**
  * Undefined unless credits were burned over at least a day, some are left, there is no overdraft, and `projectEnd`
  * finds an end.
  */
-function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now: Date) {
+export function project(
+  { balance, overdrafts, grants }: ProjectedCredits,
+  pace: Omit<CreditPace, 'products'> & { products: { slug: string }[] },
+  now: Date,
+) {
   if (Number(balance) <= 0 || overdrafts.length > 0 || pace.firstAt === null) return undefined;
-  const days = pace.isOlder ? PACE_DAYS : (now.getTime() - Date.parse(pace.firstAt)) / DAY_MS;
-  const perDay = Number(pace.quantity) / days;
-  if (days < 1 || perDay <= 0) return undefined;
+  const days = daysOf(pace, now);
+  const perDay = perDayOf(pace, now);
+  if (perDay === undefined) return undefined;
   const end = projectEnd(grants, { perDay, slugs: pace.products.map(({ slug }) => slug) }, now);
   return end && { end: end === 'later' ? undefined : end, perDay, days: Math.floor(days) };
 }
@@ -120,12 +145,12 @@ function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now
  * @param slugs the products that burn credits
  */
 function projectEnd(
-  grants: readonly CreditGrant[],
+  grants: readonly ProjectedGrant[],
   { perDay, slugs }: { perDay: number; slugs: readonly string[] },
   now: Date,
 ): Date | 'later' | undefined {
   const current = grants.filter(isCurrent);
-  const pays = ({ productSlugs }: CreditGrant, slug: string) =>
+  const pays = ({ productSlugs }: ProjectedGrant, slug: string) =>
     productSlugs === null || productSlugs.includes(slug);
   const usable = current.filter((grant) => slugs.every((slug) => pays(grant, slug)));
   if (current.some((grant) => !usable.includes(grant) && slugs.some((slug) => pays(grant, slug))))

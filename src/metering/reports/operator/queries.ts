@@ -1,6 +1,6 @@
 import { and, sql, type SQL } from 'drizzle-orm';
 import type { Database, GroupTables } from '../../../core/db/client.js';
-import { timeJson } from '../../../core/db/sql.js';
+import { textArray, timeJson } from '../../../core/db/sql.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../../../core/db/shards.js';
 import { DAY_MS, HOUR_MS, monthOf } from '../../../core/time.js';
 import { OTHER_SQL, SEPARATOR_SQL } from '../../entitlements/dimensions.js';
@@ -47,6 +47,7 @@ export interface SumParts {
   /** In declared order, from 1. */
   byDimension?: number | undefined;
   where?: readonly { place: number; value: string }[] | undefined;
+  apiKeyIds?: readonly string[] | undefined;
 }
 
 const whole: SumParts = { isByKey: false };
@@ -72,7 +73,8 @@ function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
   // Monthly sums are stored, but sums by API key exist only by hour.
   const hasMonthlySums =
     granularity === 'month' || (granularity === 'total' && isMonthStart(from) && isMonthStart(to));
-  if (hasMonthlySums && !parts.isByKey && !hasDimensions(parts)) {
+  const { byDimension, where = [], apiKeyIds } = parts;
+  if (hasMonthlySums && !parts.isByKey && !apiKeyIds && !hasDimensions(parts)) {
     const start = granularity === 'month' ? sql`u.period::timestamp at time zone 'UTC'` : fromTime;
     return sql`
       select p.slug as product, ${start} as start, u.metric, sum(u.quantity) as quantity, sum(u.events) as events
@@ -83,13 +85,13 @@ function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
     granularity === 'month'
       ? sql`date_trunc('month', hour at time zone 'UTC') at time zone 'UTC'`
       : sql`date_bin(make_interval(secs => ${stepMsOf(granularity, from, to) / 1000}), hour, ${fromTime})`;
-  const { byDimension, where = [] } = parts;
   const value =
     byDimension === undefined
       ? sql`null::text`
       : sql`case when not ${isOther} then ${valueAt(byDimension)} end`;
   const names = sql`${parts.isByKey ? sql`, api_key_id` : sql``}${hasDimensions(parts) ? sql`, value, is_other` : sql``}`;
   const columns = sql`${parts.isByKey ? sql`, api_key_id` : sql``}${hasDimensions(parts) ? sql`, ${value} as value, ${isOther} as is_other` : sql``}`;
+  const isOfKeys = apiKeyIds ? sql` and api_key_id = any (${textArray(apiKeyIds)}::uuid[])` : sql``;
   const isWanted = where.map((one) => sql` and (${isOther} or ${valueAt(one.place)} = ${one.value})`);
   // Each product's hours are then read by primary key.
   const isBehind = after && sql`and (o.slug > ${after.organization} or p.slug >= ${after.product})`;
@@ -104,7 +106,7 @@ function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
         select ${start} as start, metric, sum(quantity) as quantity, sum(events) as events${columns}
         from ${t('usage_hours')}
         where org_id = o.id and product_id = s.product_id and livemode = ${livemode}
-          and hour >= ${first} and hour < ${to.toISOString()}::timestamptz${sql.join(isWanted)}
+          and hour >= ${first} and hour < ${to.toISOString()}::timestamptz${sql.join(isWanted)}${isOfKeys}
         group by 1, 2${names}
       ) h`;
 }
@@ -222,10 +224,10 @@ export interface SeriesRange extends Omit<SumRange, 'after'>, SumParts {
 }
 
 export function selectSeries(
-  { orgId, isByKey, byDimension, where, subjects, ...range }: SeriesRange,
+  { orgId, isByKey, byDimension, where, apiKeyIds, subjects, ...range }: SeriesRange,
   tables = wholeTables,
 ): SQL {
-  const parts = { isByKey, byDimension, where };
+  const parts = { isByKey, byDimension, where, apiKeyIds };
   const hasValues = subjects !== undefined || hasDimensions(parts);
   const key = sql`${isByKey ? sql`, u.api_key_id::text as "apiKeyId"` : sql``}${hasValues ? sql`, u.value, u.is_other as "isOther"` : sql``}`;
   const sums = { ...range, after: undefined };

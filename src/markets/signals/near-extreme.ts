@@ -1,32 +1,34 @@
 import { HOUR_MS } from '../../core/time.js';
-import { forecastOf } from '../learning/forecast.js';
+import { extremeHoursOf } from '../learning/extreme-hours.js';
+import { forecastOf, type DayForecast, type StationForecast } from '../learning/forecast.js';
 import { boundBy, isFarther, reachedDegree } from '../learning/running-day.js';
 import { bracketRange } from '../market/brackets.js';
-import { isPlaced, spanOf, type DailyKind, type ListedMarket } from '../market/market.js';
-import type { Snapshot } from '../snapshot/snapshot.js';
+import { isPlaced, spanOf, type ListedMarket, type Market } from '../market/market.js';
 
 /** °F. A peak of one minute rarely exceeds the last reports by more. */
 const NEAR_F = 2;
-/** Extremes occur in these hours of local standard time, the last one exclusive. */
-const usualHours: Record<DailyKind, { from: number; to: number }> = {
-  daily_maximum: { from: 10, to: 17 },
-  daily_minimum: { from: 3, to: 8 },
-};
 
 /**
  * A single minute can decide a market before any machine knows why its price moves. Returns why a bid that rests there
  * now would be hit first by people who know; undefined if no border of the bracket is near the day's extreme so far.
  */
-export function findNearExtreme(
-  { forecasts }: Pick<Snapshot, 'forecasts'>,
+export const findNearExtreme = (
+  { forecasts }: { forecasts: ReadonlyMap<string, StationForecast> },
   market: ListedMarket,
   nowMs: number,
+): string | undefined =>
+  isPlaced(market) ? nearExtremeOf(forecastOf(forecasts, market), market, nowMs) : undefined;
+
+export function nearExtremeOf(
+  day: DayForecast | undefined,
+  market: Market,
+  nowMs: number,
 ): string | undefined {
-  if (!isPlaced(market) || market.kind === 'hourly') return undefined;
+  if (market.kind === 'hourly') return undefined;
   const { kind, station, bracket } = market;
   const hour = Math.floor((nowMs - spanOf(station, market).start.getTime()) / HOUR_MS);
-  const { from, to } = usualHours[kind];
-  const observed = forecastOf(forecasts, market)?.observed;
+  const { from, to } = day?.extremeHours ?? extremeHoursOf([], { kind, stationId: station.id });
+  const observed = day?.observed;
   if (!observed || observed.isFinal || hour < from || hour >= to) return undefined;
   const { extremeF, minutes } = observed;
   const reported = reachedDegree(kind, extremeF);

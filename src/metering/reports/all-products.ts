@@ -1,22 +1,14 @@
-import type { Router } from 'express';
 import { toTrend } from '../../core/charts/trend.js';
 import { sumDecimals } from '../../core/decimal.js';
-import type { Context } from '../../core/http/context.js';
-import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formatCount, formatDecimal, formatGrowth } from '../../core/pages/format.js';
-import { type FormFields, readQuery, requireOnce, tryQuery } from '../../core/pages/form.js';
-import { renderPage } from '../../core/pages/layout.js';
-import { sessionOf } from '../../accounts/identity/session/session.js';
 import { toStackedChart } from '../../core/charts/stacked.js';
-import { MAX_PRODUCTS, readProducts, toPeriodChoices } from './choices.js';
+import { MAX_PRODUCTS, type PageDeps } from './choices.js';
 import { readProductSums, type ProductSum, type UsageProduct } from '../events/page-queries.js';
-import { productsQuerySchema, type Mode } from '../events/page-schema.js';
+import type { Mode } from '../events/page-schema.js';
 import {
   formatPeriod,
   formatSpan,
-  monthPeriod,
-  parsePeriod,
   periodBefore,
   stepName,
   stepsOf,
@@ -25,47 +17,19 @@ import {
 } from './period.js';
 import { axisName, USAGE_PATH } from './report-view.js';
 
-export const PRODUCTS_PATH = '/dashboard/usage/products';
-
-/** Metrics differ, so the chart counts events. */
-export function addProductPages(router: Router, context: Context): void {
-  const { db, clock } = context;
-
-  router.get('/usage/products', async (req, res) => {
-    const { orgId } = sessionOf(res);
-    const query = readQuery(req);
-    const now = new Date(clock.now());
-    const { form, result: request } = await tryQuery(res, query, () =>
-      Promise.resolve(parseQuery(query, now)),
-    );
-    const { mode, period } = request ?? { mode: 'live' as const, period: monthPeriod(now) };
-    const listed = await readProducts({ orm: db.orm, clock }, orgId, mode);
-    const products = listed.slice(0, MAX_PRODUCTS);
-    const asked = { productIds: products.map(({ id }) => id), livemode: mode === 'live' };
-    const before = periodBefore(period, now);
-    const data = {
-      products,
-      mode,
-      period,
-      before,
-      sums: request ? await readProductSums(db.orm, orgId, { ...asked, ...period }) : [],
-      earlier: request && before ? await readProductSums(db.orm, orgId, { ...asked, ...before }) : [],
-    };
-    const page = { view: 'metering/usage/products', title: 'Usage of all products', section: 'usage' };
-    await renderPage(context, req, res, page, {
-      ...toPeriodChoices(PRODUCTS_PATH, data, query, {}, now),
-      form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },
-      usageHref: toAddress(USAGE_PATH, { mode, ...toPeriodQuery(period) }),
-      maxProducts: listed.length > MAX_PRODUCTS ? MAX_PRODUCTS : undefined,
-      report: request && toProductsView(data),
-    });
-  });
-}
-
-function parseQuery(query: FormFields, now: Date) {
-  requireOnce(query);
-  const { mode, range } = parseInput(productsQuerySchema, query);
-  return { mode, period: parsePeriod(range, query, now) };
+/** For the page of all products. */
+export async function readAllProducts(
+  { orm, clock }: PageDeps,
+  orgId: string,
+  listed: UsageProduct[],
+  { mode, period }: { mode: Mode; period: Period },
+) {
+  const products = listed.slice(0, MAX_PRODUCTS);
+  const asked = { productIds: products.map(({ id }) => id), livemode: mode === 'live' };
+  const before = periodBefore(period, new Date(clock.now()));
+  const sums = await readProductSums(orm, orgId, { ...asked, ...period });
+  const earlier = before ? await readProductSums(orm, orgId, { ...asked, ...before }) : [];
+  return toProductsView({ products, mode, period, before, sums, earlier });
 }
 
 interface ProductsPage {
@@ -111,6 +75,7 @@ function toProductsView({ products, mode, period, before, sums, earlier }: Produ
   };
 }
 
+/** Metrics differ, so the chart counts events. */
 function toProductsChart(rows: { product: UsageProduct; own: ProductSum[] }[], period: Period) {
   const isHour = period.range === 'day';
   const steps = stepsOf(period);

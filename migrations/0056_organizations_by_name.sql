@@ -1,0 +1,1 @@
+CREATE INDEX "organizations_name" ON "organizations" USING btree (lower("name") collate "C","slug");

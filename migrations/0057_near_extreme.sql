@@ -1,0 +1,1 @@
+ALTER TABLE "trading_fills" ADD COLUMN "near_extreme" boolean DEFAULT false NOT NULL;

@@ -1,0 +1,225 @@
+import { groupBy } from '../../../core/collections.js';
+import { sqlState, type Orm } from '../../../core/db/client.js';
+import { differenceOf, sumDecimals } from '../../../core/decimal.js';
+import { sql } from 'drizzle-orm';
+import { fieldError } from '../../../core/pages/form.js';
+import { formatMonth } from '../../../core/pages/format.js';
+import { DAY_MS, monthOf } from '../../../core/time.js';
+import { MAX_AGE_DAYS } from '../../corrections/corrections.js';
+import { readAccount, type AccountId } from '../../credit-grants/queries.js';
+import type { CreditEntryKind } from '../../credits/table.js';
+import { MAX_PAST_MS, OLD_PAST_MS } from '../../ingestion/batch.js';
+import { addMonths, monthPeriod, type Period } from '../period.js';
+import { CANCELLED, PARTS_MS } from './queries.js';
+import {
+  listProductNames,
+  readBegun,
+  readEntrySums,
+  readMonthFacts,
+  readPriceLines,
+  type EntrySum,
+  type MonthFacts,
+  type PriceLine,
+} from './statement-queries.js';
+
+/** Credits may be negative here. */
+export const negate = (credits: string): string =>
+  credits.startsWith('-') ? credits.slice(1) : credits === '0' ? '0' : `-${credits}`;
+
+const total = (credits: readonly string[]): string =>
+  differenceOf(
+    sumDecimals(credits.filter((one) => !one.startsWith('-'))),
+    sumDecimals(credits.filter((one) => one.startsWith('-')).map(negate)),
+  );
+
+/** Repaying an overdraft and rolling over move credits and keep the balance. */
+const effects: Record<CreditEntryKind, -1 | 0 | 1> = {
+  burn: -1,
+  return: 1,
+  expire: -1,
+  roll: 0,
+  void: -1,
+  repay: 0,
+  forgive: 1,
+};
+
+const effectOf = ({ kind, amount }: Pick<EntrySum, 'kind' | 'amount'>): string =>
+  effects[kind] === 0 ? '0' : effects[kind] === 1 ? amount : negate(amount);
+
+/** The price is null for usage that is known only by its total. */
+export type StatementLine = Omit<PriceLine, 'productId' | 'price' | 'kind' | 'quantity'> & {
+  kind: PriceLine['kind'] | 'other';
+  product: { slug: string; name: string };
+  price: string | null;
+  quantity: string | null;
+};
+
+export const costOf = (sums: readonly EntrySum[]): string =>
+  negate(total(sums.filter(({ kind }) => kind === 'burn' || kind === 'return').map(effectOf)));
+
+export type Statement = Awaited<ReturnType<typeof readStatement>>;
+
+/**
+ * A month's account by the hour of usage, so that a late event or a correction changes its own month. It is read in one
+ * snapshot, backwards from the current balance, so all sums agree with the ledger.
+ * @throws AppError for a month without a statement
+ */
+export const readStatement = (orm: Orm, id: AccountId, month: Period, now: Date, maxLines: number) =>
+  orm.transaction(
+    async (tx) => {
+      const since = new Date(monthOf(now.getTime() - OLD_PAST_MS));
+      const facts = await readMonthFacts(tx, id, month, since);
+      requireMonth(month, facts, now);
+      const entries = await readAllEntries(tx, id, month, now);
+      const begun = await readBegun(tx, id, month, now);
+      const unused = new Set(begun.filter(({ isUnused }) => isUnused).map((grant) => grant.id));
+      const used = entries.sums.filter(({ grantId }) => !unused.has(grantId));
+      const grants = begun.filter(({ isUnused }) => !isUnused);
+      const isLater = ({ startsAt }: { startsAt: string }) => Date.parse(startsAt) >= month.to.getTime();
+      const own = used.filter((sum) => !sum.isLater);
+      const ofKind = (...kinds: CreditEntryKind[]) => own.filter(({ kind }) => kinds.includes(kind));
+      const effect = (...kinds: CreditEntryKind[]) => total(ofKind(...kinds).map(effectOf));
+      const closing = total([
+        entries.balance,
+        ...used.filter((sum) => sum.isLater).map((sum) => negate(effectOf(sum))),
+        ...grants.filter(isLater).map(({ amount }) => negate(amount)),
+      ]);
+      const granted = grants.filter((grant) => !isLater(grant));
+      const opening = total([
+        closing,
+        ...own.map((sum) => negate(effectOf(sum))),
+        ...granted.map(({ amount }) => negate(amount)),
+      ]);
+      const burned = ofKind('burn', 'return');
+      return {
+        organization: facts.name,
+        month,
+        startsAt: new Date(facts.startsAt),
+        outlook: outlookOf(month, facts, now),
+        ...(await readLines(tx, id, month, burned, maxLines)),
+        cost: costOf(own),
+        payments: paymentsOf(burned),
+        overdraft: negate(total(burned.filter(isOverdraft).map(effectOf))),
+        opening,
+        granted,
+        expired: effect('expire'),
+        forfeited: effect('void'),
+        forgiven: effect('forgive'),
+        repaid: total(ofKind('repay').map(({ amount }) => amount)),
+        closing,
+      };
+    },
+    { isolationLevel: 'repeatable read', accessMode: 'read only' },
+  );
+
+function requireMonth(month: Period, { startsAt }: MonthFacts, now: Date): void {
+  if (month.from > now) throw fieldError('month', `must not be after ${formatMonth(now)}, the current month`);
+  const first = new Date(startsAt);
+  if (month.to <= first)
+    throw fieldError('month', `must not be before ${formatMonth(first)}, your Organization’s first month`);
+}
+
+const isOverdraft = ({ grantId, productId }: EntrySum): boolean => grantId === productId;
+
+/** As `selectEntrySums` does. */
+const countedAt = (kind: CreditEntryKind, hourMs: number): number =>
+  kind === 'expire' ? Math.floor(hourMs / DAY_MS) * DAY_MS - 1 : hourMs;
+
+/** With entries that a read computes and the next write stores: grants that have ended, and what follows from that. */
+async function readAllEntries(tx: Orm, id: AccountId, { from, to }: Period, now: Date) {
+  const { account, entries, grants } = await readAccount(tx, id, now, 0);
+  const stored = await readEntrySums(tx, id, { from, to });
+  const ended = account.grants.filter(({ endsMs }) => endsMs <= now.getTime());
+  const computed = [
+    ...entries,
+    ...ended.map(({ id: grantId, rest, endsMs }) => ({
+      kind: 'expire' as const,
+      productId: '',
+      grantId,
+      hour: new Date(endsMs).toISOString(),
+      amount: rest,
+    })),
+  ]
+    .map((entry) => ({ ...entry, atMs: countedAt(entry.kind, Date.parse(entry.hour)) }))
+    .filter(({ atMs }) => atMs >= from.getTime())
+    .map(({ kind, productId, grantId, atMs, amount }): EntrySum => {
+      const grant = grants.find((one) => one.id === grantId);
+      const isLater = atMs >= to.getTime();
+      const [grantKey, grantReason] = [grant?.grantKey ?? null, grant?.reason ?? null];
+      return { isLater, kind, productId, grantId, grantKey, grantReason, amount };
+    });
+  const open = account.grants.filter(
+    ({ startsMs, endsMs }) => startsMs <= now.getTime() && endsMs > now.getTime(),
+  );
+  const debts = account.overdrafts.map(({ amount }) => negate(amount));
+  return { sums: [...stored, ...computed], balance: total([...open.map(({ rest }) => rest), ...debts]) };
+}
+
+function paymentsOf(burned: readonly EntrySum[]) {
+  const byGrant = groupBy(
+    burned.filter((sum) => !isOverdraft(sum)),
+    ({ grantId }) => grantId,
+  );
+  return [...byGrant.values()]
+    .map((sums) => ({
+      grantKey: sums[0]!.grantKey!,
+      reason: sums[0]!.grantReason!,
+      credits: negate(total(sums.map(effectOf))),
+    }))
+    .filter(({ credits }) => credits !== '0');
+}
+
+/** What the events do not explain is one line per product: archived events, or lines beyond the largest. */
+async function readLines(
+  tx: Orm,
+  id: AccountId,
+  month: Period,
+  burned: readonly EntrySum[],
+  maxLines: number,
+): Promise<{ lines: StatementLine[]; isTooLong: boolean }> {
+  const byProduct = groupBy(burned, ({ productId }) => productId);
+  const names = await listProductNames(tx, [...byProduct.keys()]);
+  const priced = await tx
+    .transaction(async (inner) => {
+      await inner.execute(sql.raw(`set local statement_timeout = ${PARTS_MS}`));
+      return readPriceLines(inner, id, month, [...byProduct.keys()], maxLines);
+    })
+    .catch((error: unknown) => {
+      if (sqlState(error) === CANCELLED) return undefined;
+      throw error;
+    });
+  const lines = [...byProduct].flatMap(([productId, sums]): StatementLine[] => {
+    const { slug, name } = names.get(productId)!;
+    const product = { slug, name };
+    const own = (priced ?? []).filter((line) => line.productId === productId);
+    const rest = total([
+      ...sums.map((sum) => negate(effectOf(sum))),
+      ...own.map((line) => negate(line.credits)),
+    ]);
+    const shown = own.map(({ productId: _id, ...line }): StatementLine => ({ ...line, product }));
+    const none = { metric: '', dimension: null, value: null, price: null, quantity: null };
+    return rest === '0' ? shown : [...shown, { ...none, kind: 'other', product, credits: rest }];
+  });
+  return {
+    lines: lines.toSorted((a, b) =>
+      a.product.slug < b.product.slug ? -1 : a.product.slug > b.product.slug ? 1 : 0,
+    ),
+    isTooLong: priced === undefined || priced.length === maxLines,
+  };
+}
+
+/** What can still change the statement; `isFinal` if nothing can. */
+function outlookOf(month: Period, facts: MonthFacts, now: Date) {
+  const lateUntil = new Date(month.to.getTime() + MAX_PAST_MS);
+  const keysUntil = new Date(lateUntil.getTime() + MAX_AGE_DAYS * DAY_MS);
+  const first = Math.max(Date.parse(facts.startsAt), now.getTime() - OLD_PAST_MS);
+  let open = 0;
+  for (let at = monthPeriod(new Date(first)).from; at < month.to; at = addMonths(at, 1)) open += 1;
+  return {
+    isRunning: month.to > now,
+    lateUntil: lateUntil > now ? lateUntil : undefined,
+    keysUntil: facts.mayCorrect && keysUntil > now ? keysUntil : undefined,
+    mayCorrect: facts.mayCorrect && facts.hasEvents,
+    isFinal: lateUntil <= now && !facts.hasEvents && facts.archived >= open,
+  };
+}
