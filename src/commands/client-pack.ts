@@ -14,7 +14,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { zipSync, type Zippable } from 'fflate';
+import { zipSync } from 'fflate';
 
 // npm run client:pack -- [folder]: packs only the clients: an npm package, gauge-client-….tgz, and a wheel for Python.
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -71,7 +71,7 @@ function packWheel(): string {
   files[`${info}/RECORD`] = Buffer.from(`${record.join('')}${info}/RECORD,,\n`);
   const path = join(destination, `gauge_client-${version}-py3-none-any.whl`);
   // The same sources make the same bytes.
-  writeFileSync(path, zipSync(files as Zippable, { mtime: '1980-01-02' }));
+  writeFileSync(path, zipSync(files, { mtime: '1980-01-02' }));
   return path;
 }
 

@@ -35,6 +35,7 @@ const read = (path: string) => fetch(service.url + path, { headers: { cookie } }
 
 const unescape = (html: string) =>
   html
+    .replaceAll(/<\/?span[^>]*>/g, '')
     .replaceAll('&#34;', '"')
     .replaceAll('&#39;', "'")
     .replaceAll('&lt;', '<')

@@ -45,6 +45,7 @@ beforeAll(async () => {
 
 const unescape = (text: string) =>
   text
+    .replaceAll(/<\/?span[^>]*>/g, '')
     .replaceAll('&#34;', '"')
     .replaceAll('&#39;', "'")
     .replaceAll('&lt;', '<')
@@ -54,7 +55,7 @@ const unescape = (text: string) =>
 /** Returns a page's examples in a language, in order, with the member's keys in place of the displayed prefixes. */
 async function readSamples(language: string, page: string): Promise<string[]> {
   const html = await (await fetch(`${service.url}/docs/${page}`, { headers: { cookie } })).text();
-  const found = [...html.matchAll(new RegExp(`<code id="[^"]+-${language}">([\\s\\S]*?)</code>`, 'g'))];
+  const found = [...html.matchAll(new RegExp(`<code id="[^"]+-${language}"[^>]*>([\\s\\S]*?)</code>`, 'g'))];
   return found.map(([, code]) =>
     [secret, testSecret].reduce((text, key) => text.replaceAll(`${key.slice(0, 12)}…`, key), unescape(code!)),
   );

@@ -28,7 +28,7 @@ export async function guardPages(
   const complaints: string[] = [];
   const logged: { message: ConsoleMessage; text: string }[] = [];
   /**
-   * URLs of documents that got a response. Chromium logs an error for a status of 400 or more, which may be expected.
+   * URLs of documents that got a response, also to a script that shows them in place. Chromium logs an error for a status of 400 or more, which may be expected.
    */
   const documents = new Set<string>();
   const measured: Promise<void>[] = [];
@@ -57,7 +57,9 @@ export async function guardPages(
       complaints.push(`a page asks another host: ${request.url()}`);
   });
   context.on('response', (response) => {
-    if (response.request().isNavigationRequest()) documents.add(response.url());
+    const request = response.request();
+    if (request.isNavigationRequest() || request.headers()['accept'] === 'text/html')
+      documents.add(response.url());
     if (response.status() >= 500) complaints.push(`${response.url()} answers ${response.status()}`);
   });
   context.on('page', (page) => page.on('load', () => measured.push(measure(page))));

@@ -25,13 +25,16 @@ function followMoved() {
   if (moved) location.replace(moved);
 }
 
-/** Collapses the fields and examples of requests on phones, except for the request that the URL points to. */
+/**
+ * Collapses the fields and examples of requests on phones and on long pages, except for the request that the URL points
+ * to.
+ */
 function collapseOperations() {
   const narrow = matchMedia('(width < 44rem)');
   const parts = document.querySelectorAll('.operation-more');
   const wanted = () => document.getElementById(decodeURIComponent(location.hash.slice(1)));
   const collapse = () => {
-    for (const part of parts) part.open = !narrow.matches || part.closest('.operation') === wanted();
+    for (const part of parts) part.open = !(narrow.matches || part.closest('.folded')) || part.closest('.operation') === wanted();
   };
   collapse();
   narrow.addEventListener('change', collapse);
@@ -53,19 +56,20 @@ function searchKeys() {
   });
 }
 
-/** Shows the results below the search field of a page about searching. Enter opens them as a page. */
+/** Shows the results below the search field: in the page about searching, elsewhere above the page. */
 function searchWhileTyping() {
-  const form = document.querySelector('main .docs-search');
-  if (!form) return;
+  const form = document.querySelector('main .docs-search') ?? document.querySelector('.docs-search');
   const { q } = form.elements;
   const found = document.querySelector('[data-found]') ?? document.createElement('div');
   found.dataset.found = '';
-  if (!found.isConnected) form.after(found);
+  if (!found.isConnected && form.closest('main')) form.after(found);
+  else if (!found.isConnected) form.append(found);
   let timer;
   q.addEventListener('input', () => {
     clearTimeout(timer);
     timer = setTimeout(() => void show(q.value.trim()), PAUSE_MS);
   });
+  form.addEventListener('keydown', ({ key }) => key === 'Escape' && form.contains(found) && found.replaceChildren());
   const show = async (wanted) => {
     if (wanted === '') return found.replaceChildren();
     const response = await fetch(`${form.action}?${new URLSearchParams({ q: wanted })}`).catch(() => undefined);
@@ -91,7 +95,7 @@ function prepare(form) {
     event.preventDefault();
     void send(form);
   });
-  form.hidden = false;
+  form.hidden = form.parentElement.hidden = false;
 }
 
 async function send(form) {

@@ -44,7 +44,8 @@ export function highlight(code: string, language: string): string {
   const name = `${language} ${code}`;
   const known = kept.get(name);
   if (known !== undefined) return known;
-  const html = hljs.highlight(code, { language }).value;
+  // Between tags, quotes need no escaping.
+  const html = hljs.highlight(code, { language }).value.replaceAll('&quot;', '"').replaceAll('&#x27;', "'");
   kept.set(name, html);
   return html;
 }

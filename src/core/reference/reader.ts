@@ -107,6 +107,7 @@ function describeOperation(route: DescribedRoute, document: OpenApiDocument, sho
     path: route.path,
     summary: route.summary,
     descriptionHtml: toHtml(route.description),
+    ...splitDescription(route.description),
     credential: credentialOf(route),
     takesKey: route.credential === 'apiKey',
     canBeTried: canBeTried(route),
@@ -134,6 +135,14 @@ function describeOperation(route: DescribedRoute, document: OpenApiDocument, sho
     examples: good.map((example) => describeExampleFor(route, example, shownFor)),
     refusals: listRefusals(route),
   };
+}
+
+/** The first two sentences come before the fields, and the rest after them. */
+function splitDescription(markdown: string): { leadHtml: string; restHtml: string } {
+  const [first = '', ...paragraphs] = markdown.trim().split(/\n{2,}/);
+  const sentences = first.split(/(?<=[.!?])\s+(?=[A-Z`])/);
+  const rest = [sentences.slice(2).join(' '), ...paragraphs];
+  return { leadHtml: toHtml(sentences.slice(0, 2).join(' ')), restHtml: toHtml(rest.join('\n\n')) };
 }
 
 interface ParameterObject {

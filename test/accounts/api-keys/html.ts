@@ -22,7 +22,7 @@ export const formsOf = ({ text }: Answer): string[] =>
 
 /** The text that the copy button copies from the element with this id. */
 export const copiedOf = ({ text }: Answer, id: string): string =>
-  decode(new RegExp(`<code id="${id}">(.*?)</code>`, 's').exec(text)?.[1] ?? '');
+  decode(new RegExp(`<code id="${id}"[^>]*>(.*?)</code>`, 's').exec(text)?.[1] ?? '');
 
 /** The value of a text field, or the values of the checked boxes. */
 export function fieldOf({ text }: Answer, name: string): string[] {
