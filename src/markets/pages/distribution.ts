@@ -73,15 +73,7 @@ export function toDistribution(
     steps: crowd
       .map(({ probability }, i) => `${i === 0 ? 'M' : 'L'}${i * step} ${toY(probability)}H${(i + 1) * step}`)
       .join(''),
-    pins: degrees.flatMap(({ ticker }, i) => {
-      const held = ticker !== null && degrees[i - 1]?.ticker !== ticker && holdings.get(ticker);
-      if (!held) return [];
-      const width = degrees.filter((degree) => degree.ticker === ticker).length;
-      return {
-        x: percent(step * (i + width / 2)),
-        label: `${formatDecimal(held.contracts)} ${held.side.toUpperCase()} at ${formatPrice(perContract(held.cost, held.contracts))}`,
-      };
-    }),
+    pins: toPins(degrees, holdings, step),
     passed: toPassed(degrees, possibleDegrees(day.observed, event.kind), step),
     members: day.membersF
       .map(toX)
@@ -105,6 +97,19 @@ export function toDistribution(
     },
   };
 }
+
+/** In the middle of each bracket that is held. */
+const toPins = (degrees: readonly Degree[], holdings: ReadonlyMap<string, Holding>, step: number) =>
+  degrees.flatMap(({ ticker }, i) => {
+    const held = ticker !== null && degrees[i - 1]?.ticker !== ticker && holdings.get(ticker);
+    if (!held) return [];
+    const { contracts, side, cost } = held;
+    const width = degrees.filter((degree) => degree.ticker === ticker).length;
+    return {
+      x: percent(step * (i + width / 2)),
+      label: `${formatDecimal(contracts)} ${side.toUpperCase()} at ${formatPrice(perContract(cost, contracts))}`,
+    };
+  });
 
 /** The prices' probability of each degree, spread within a bracket in the shape of the forecast. */
 function degreesOfMarket(day: DayForecast, event: MarketEvent): Degree[] {

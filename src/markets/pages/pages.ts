@@ -41,7 +41,7 @@ import { orderNotices } from './order-pages.js';
 import { describeUncalibrated, toOthers, toTabs } from './overview-view.js';
 import { signalsOf } from './signals-view.js';
 import { findPaperCash, listPaperHoldings, listPaperPurchases } from '../ledger/queries.js';
-import { createTickets, type MarketsPagesDeps, type TicketView } from './ticket-pages.js';
+import { addTicketRoutes, createTickets, type MarketsPagesDeps, type TicketView } from './ticket-pages.js';
 import type { TradingSwitch } from '../risk/queries.js';
 import { listOrders, type ListedOrder } from '../portfolio/order-queries.js';
 import { readPortfolio, type Portfolio } from '../portfolio/portfolio.js';
@@ -142,73 +142,46 @@ interface DeskFacts {
 /** Newest, including open ones. */
 const ORDERS_SHOWN = 12;
 
-export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
-  const { db, clock, config } = context;
+async function readFacts(
+  { db, clock, config }: Context,
+  { snapshots }: MarketsPagesDeps,
+  res: Response,
+  snapshot: Snapshot,
+): Promise<DeskFacts> {
   const { orm } = db;
-  const router = pageRouter();
-  const tickets = createTickets(context, deps);
+  const { orgId, marketAccess } = sessionOf(res);
+  const now = new Date(clock.now());
+  const [tradingSwitch, booked, holdings, waiting] = await Promise.all([
+    readSwitch(orm, orgId),
+    findPaperCash(orm, orgId),
+    listPaperHoldings(orm, orgId),
+    listPaperPurchases(orm, orgId),
+  ]);
+  const cash = booked && waiting.reduce((left, { reserved }) => left - reserved, booked);
+  const signals = await signalsFor(snapshot, { cash, holdings: withPurchases(holdings, waiting) }, now);
+  const { refreshSeconds, paperCash } = config.trading;
+  const freshness = toFreshness(snapshot, { sources: snapshots.sources, refreshSeconds, now });
+  // Reading a portfolio opens the account.
+  const [orders, positions] =
+    booked === undefined
+      ? [[], { positions: [] }]
+      : await Promise.all([
+          listOrders(orm, orgId, { mode: 'paper', sort: 'newest', after: undefined, limit: ORDERS_SHOWN }),
+          readPortfolio({ db, clock, snapshots, paperCash }, orgId, 'paper'),
+        ]);
+  return {
+    snapshot,
+    own: { cash, holdings, isWaiting: waiting.length > 0, signals, mayOpen: marketAccess === 'trade' },
+    orders,
+    positions,
+    now,
+    status: { tradingSwitch, freshness },
+  };
+}
 
-  router.get('/markets', async (req, res) => {
-    const snapshot = deps.snapshots.current;
-    if (!snapshot) return tickets.showLoading(req, res);
-    const query = readQuery(req);
-    requireOnce(query);
-    const asked = readChoiceQuery(query);
-    const facts = await readFacts(res, snapshot);
-    if (!asked.station && asked.tab === 'others') {
-      const page = { view: 'markets/markets', title: 'Other markets', section: MARKETS_SECTION };
-      await renderPage(context, req, res, page, toOthersPage(facts, asked));
-      return;
-    }
-    const choice = asked.station ? chooseEvent(snapshot, asked, facts.now) : undefined;
-    if (choice && choice.missing !== null) res.status(404);
-    const kind = asked.station ? asked.kind : (asked.tab as TemperatureKind);
-    await showDesk(req, res, facts, { choice, kind, q: asked.q });
-  });
-
-  tickets.addRoutes(router, async (req, res, { snapshot, market, ticket }) => {
-    const facts = await readFacts(res, snapshot);
-    const { station } = market;
-    const choice =
-      station === null
-        ? undefined
-        : chooseEvent(snapshot, { ...market, station, q: '', hour: market.hour }, facts.now);
-    const kind = station === null ? 'daily_maximum' : market.kind;
-    await showDesk(req, res, facts, { choice, kind, q: '', market, ticket });
-  });
-
-  async function readFacts(res: Response, snapshot: Snapshot): Promise<DeskFacts> {
-    const { orgId, marketAccess } = sessionOf(res);
-    const now = new Date(clock.now());
-    const [tradingSwitch, booked, holdings, waiting] = await Promise.all([
-      readSwitch(orm, orgId),
-      findPaperCash(orm, orgId),
-      listPaperHoldings(orm, orgId),
-      listPaperPurchases(orm, orgId),
-    ]);
-    const cash = booked && waiting.reduce((left, { reserved }) => left - reserved, booked);
-    const signals = await signalsFor(snapshot, { cash, holdings: withPurchases(holdings, waiting) }, now);
-    const { refreshSeconds, paperCash } = config.trading;
-    const freshness = toFreshness(snapshot, { sources: deps.snapshots.sources, refreshSeconds, now });
-    // Reading a portfolio opens the account.
-    const [orders, positions] =
-      booked === undefined
-        ? [[], { positions: [] }]
-        : await Promise.all([
-            listOrders(orm, orgId, { mode: 'paper', sort: 'newest', after: undefined, limit: ORDERS_SHOWN }),
-            readPortfolio({ db, clock, snapshots: deps.snapshots, paperCash }, orgId, 'paper'),
-          ]);
-    return {
-      snapshot,
-      own: { cash, holdings, isWaiting: waiting.length > 0, signals, mayOpen: marketAccess === 'trade' },
-      orders,
-      positions,
-      now,
-      status: { tradingSwitch, freshness },
-    };
-  }
-
-  async function showDesk(req: Request, res: Response, facts: DeskFacts, asked: DeskChoice): Promise<void> {
+const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnType<typeof createTickets>) => {
+  const { orm } = context.db;
+  return async (req: Request, res: Response, facts: DeskFacts, asked: DeskChoice): Promise<void> => {
     const { snapshot, own, now, orders } = facts;
     const { role } = sessionOf(res);
     const mayTrade = isManager(role);
@@ -250,7 +223,42 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
       positions: toDeskPositions(facts.positions, snapshot, mayTrade),
       orders: toDeskOrders(orders, snapshot, mayTrade),
     });
-  }
+  };
+};
+
+export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
+  const router = pageRouter();
+  const tickets = createTickets(context, deps);
+  const showDesk = createDesk(context, deps, tickets);
+
+  router.get('/markets', async (req, res) => {
+    const snapshot = deps.snapshots.current;
+    if (!snapshot) return tickets.showLoading(req, res);
+    const query = readQuery(req);
+    requireOnce(query);
+    const asked = readChoiceQuery(query);
+    const facts = await readFacts(context, deps, res, snapshot);
+    if (!asked.station && asked.tab === 'others') {
+      const page = { view: 'markets/markets', title: 'Other markets', section: MARKETS_SECTION };
+      await renderPage(context, req, res, page, toOthersPage(facts, asked));
+      return;
+    }
+    const choice = asked.station ? chooseEvent(snapshot, asked, facts.now) : undefined;
+    if (choice && choice.missing !== null) res.status(404);
+    const kind = asked.station ? asked.kind : (asked.tab as TemperatureKind);
+    await showDesk(req, res, facts, { choice, kind, q: asked.q });
+  });
+
+  addTicketRoutes(router, context, deps, tickets, async (req, res, { snapshot, market, ticket }) => {
+    const facts = await readFacts(context, deps, res, snapshot);
+    const { station } = market;
+    const choice =
+      station === null
+        ? undefined
+        : chooseEvent(snapshot, { ...market, station, q: '', hour: market.hour }, facts.now);
+    const kind = station === null ? 'daily_maximum' : market.kind;
+    await showDesk(req, res, facts, { choice, kind, q: '', market, ticket });
+  });
 
   return router;
 }

@@ -102,57 +102,64 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
   const showLoading = (req: Request, res: Response) =>
     renderPage(context, req, res, loadingPage, { sources: deps.snapshots.sources });
 
-  function addRoutes(router: Router, show: ShowTicket): void {
-    router.get('/markets/:ticker', async (req, res) => {
+  return { toView, readView, showLoading };
+}
+
+export function addTicketRoutes(
+  router: Router,
+  context: Context,
+  deps: MarketsPagesDeps,
+  { toView, showLoading }: ReturnType<typeof createTickets>,
+  show: ShowTicket,
+): void {
+  const { clock } = context;
+  router.get('/markets/:ticker', async (req, res) => {
+    const snapshot = deps.snapshots.current;
+    const day = findDayOfUnlisted(snapshot, req);
+    if (day !== undefined) return res.redirect(303, day);
+    if (!snapshot) return showLoading(req, res);
+    const market = findMarket(snapshot, req);
+    const facts = await readFacts(context, snapshot, market, res);
+    const query = readQuery(req);
+    const { form, result } = await tryQuery(res, query, async () => {
+      requireOnce(query);
+      return review(deps.orders, res, facts, fill(res, query, facts));
+    });
+    await show(req, res, { snapshot, market, ticket: toView(res, facts, form, result ?? null) });
+  });
+
+  postForm(router, '/markets/:ticker', {
+    before: [requireRole(...managingRoles)],
+    async act(req, res, fields) {
+      const { orgId } = sessionOf(res);
+      const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
+      if (!market) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
+      const { ticker } = market;
+      const order = readTicket(fields, market);
+      const idempotencyKey = textField(fields, 'id') ?? '';
+      if (!isFreshId(idempotencyKey, clock.now())) throw fieldError('id', 'is not the id of a recent form');
+      const { trade, isRepeat } = await deps.orders.place({
+        ...order,
+        orgId,
+        mode: 'paper',
+        by: byMember(res),
+        idempotencyKey,
+        ticker,
+      });
+      const { side, action, contracts } = order;
+      const done = isRepeat ? 'repeated' : 'placed';
+      res.redirect(303, `${deskAddress(ticker, { side, action, contracts, id: trade.id, done })}#book`);
+    },
+    async show(req, res, form) {
       const snapshot = deps.snapshots.current;
-      const day = findDayOfUnlisted(snapshot, req);
-      if (day !== undefined) return res.redirect(303, day);
       if (!snapshot) return showLoading(req, res);
       const market = findMarket(snapshot, req);
       const facts = await readFacts(context, snapshot, market, res);
-      const query = readQuery(req);
-      const { form, result } = await tryQuery(res, query, async () => {
-        requireOnce(query);
-        return review(deps.orders, res, facts, fill(res, query, facts));
-      });
-      await show(req, res, { snapshot, market, ticket: toView(res, facts, form, result ?? null) });
-    });
-
-    postForm(router, '/markets/:ticker', {
-      before: [requireRole(...managingRoles)],
-      async act(req, res, fields) {
-        const { orgId } = sessionOf(res);
-        const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
-        if (!market) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
-        const { ticker } = market;
-        const order = readTicket(fields, market);
-        const idempotencyKey = textField(fields, 'id') ?? '';
-        if (!isFreshId(idempotencyKey, clock.now())) throw fieldError('id', 'is not the id of a recent form');
-        const { trade, isRepeat } = await deps.orders.place({
-          ...order,
-          orgId,
-          mode: 'paper',
-          by: byMember(res),
-          idempotencyKey,
-          ticker,
-        });
-        const { side, action, contracts } = order;
-        const done = isRepeat ? 'repeated' : 'placed';
-        res.redirect(303, `${deskAddress(ticker, { side, action, contracts, id: trade.id, done })}#book`);
-      },
-      async show(req, res, form) {
-        const snapshot = deps.snapshots.current;
-        if (!snapshot) return showLoading(req, res);
-        const market = findMarket(snapshot, req);
-        const facts = await readFacts(context, snapshot, market, res);
-        const reviewed = await tryReview(deps.orders, res, facts, fill(res, form.values, facts));
-        await show(req, res, { snapshot, market, ticket: toView(res, facts, renewed(form), reviewed) });
-      },
-      codes: ticketCodes,
-    });
-  }
-
-  return { readView, showLoading, addRoutes };
+      const reviewed = await tryReview(deps.orders, res, facts, fill(res, form.values, facts));
+      await show(req, res, { snapshot, market, ticket: toView(res, facts, renewed(form), reviewed) });
+    },
+    codes: ticketCodes,
+  });
 }
 
 /** Null without a fee rule or an offer. */
