@@ -171,7 +171,7 @@ export const toDeskPositions = (
         : null,
   }));
 
-/** What the forecast expects from holding instead of selling now, per contract; null if either is unknown. */
+/** The forecast's value of holding over selling now, per contract; null if either is unknown. */
 function edgeIfHeld({ ticker, side, contracts, mark }: ValuedPosition, snapshot: Snapshot): number | null {
   const event = snapshot.events.find(({ markets }) => markets.some((market) => market.ticker === ticker));
   const yes = event && forecastOf(snapshot.forecasts, event)?.probabilities.get(ticker);
