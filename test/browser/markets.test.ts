@@ -2,13 +2,17 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { isPlaced, type Market } from '../../src/markets/market/market.js';
 import { everything } from '../../src/markets/venue/simulation/world.js';
-import { CENT, formatDollars, parseDollars } from '../../src/markets/market/money.js';
+import { CENT, parseDollars } from '../../src/markets/market/money.js';
+import { inCents } from '../../src/markets/pages/addresses.js';
 import { formatMoney, formatPrice } from '../../src/core/pages/format.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld, PHONE } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
 import { findAllBarriers } from './barriers.js';
 import { follow, readMain } from './steps.js';
+
+/** Grey if the order loses on average. */
+const PLACE = /^Place (paper order|anyway)$/;
 
 const world = browserWorld({ trading: { selection: everything } });
 beforeAll(async () => {
@@ -40,8 +44,9 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.getByRole('searchbox', { name: 'City' }).fill(station.city.toLowerCase());
       await page.keyboard.press('Enter');
       await page
-        .getByRole('navigation', { name: 'Cities' })
+        .getByRole('navigation', { name: 'Opportunities' })
         .getByRole('link', { name: station.city })
+        .first()
         .click();
       await page.locator(`nav[aria-label=Days] a[href*="station=${station.id}&date=${date}"]`).click();
       await page.locator(`a[href*="/${ticker}?side=yes"]`).first().click();
@@ -58,12 +63,13 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
         .locator('dd')
         .innerText();
       // The second click arrives after the form was submitted, and may abort the first response.
-      await page.getByRole('button', { name: 'Place paper order' }).dblclick();
-      const arrive = () => page.waitForURL('**/dashboard/portfolio/orders/*');
-      await arrive().catch(arrive);
-      expect(await readMain(page)).toContain('Buy 3 YES');
-      expect(await page.getByRole('link', { name: 'Sell' }).getAttribute('href')).toContain('action=sell');
-      await page.getByRole('link', { name: 'View position' }).click();
+      await page.getByRole('button', { name: PLACE }).dblclick();
+      await page.getByText('Bought 3 YES for').waitFor();
+      const row = page.getByRole('table', { name: 'Orders' }).getByRole('row', { name: 'Buy 3 YES' });
+      expect(await row.innerText()).toMatch(/3\s+at /);
+      const close = page.getByRole('table', { name: 'Positions' }).getByRole('link', { name: 'Close' });
+      expect(await close.getAttribute('href')).toContain('action=sell');
+      await page.goto('/dashboard/portfolio');
       expect(await readMain(page)).toContain(after);
 
       const { secret } = await createKey(world.db, organization.id, { scopes: ['trading:read'] });
@@ -84,7 +90,7 @@ it('the quote follows the form, and no order can be placed before it is current'
   const { ticker } = findMarket();
   const page = await world.visit({ as: browser });
   await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1`);
-  const place = page.getByRole('button', { name: 'Place paper order' });
+  const place = page.getByRole('button', { name: PLACE });
   await page.getByLabel('Contracts').fill('');
   expect(await place.isDisabled()).toBe(true);
   await page.getByLabel('Contracts').fill('2');
@@ -99,11 +105,11 @@ it('the limit of a ticket is the current price until the reader changes it', asy
   const { ticker } = findMarket();
   const page = await world.visit({ as: browser });
   const streamed = page.waitForRequest('**/stream?station=*');
-  await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1&signal=0.01`);
+  await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1&signal=1`);
   await streamed;
   const limit = page.getByLabel('Limit price');
   const priceOf = () => world.service.trading.snapshots.current!.markets.get(ticker)!.yesAsk;
-  const asText = (price: bigint | null) => formatDollars(price!).replace(/0{1,2}$/, '');
+  const asText = (price: bigint | null) => inCents(price!);
   expect(await limit.inputValue()).toBe(asText(priceOf()));
   const first = priceOf();
   for (let i = 0; i < 40 && (priceOf() === first || priceOf() === null); i++) {
@@ -113,15 +119,15 @@ it('the limit of a ticket is the current price until the reader changes it', asy
   expect(priceOf()).not.toBe(first);
   await expect.poll(() => limit.inputValue()).toBe(asText(priceOf()));
   await page.getByRole('heading', { name: `at ${formatPrice(priceOf()!)} or less` }).waitFor();
-  await limit.fill('0.99');
+  await limit.fill('99');
   await page.getByRole('heading', { name: 'at 99¢ or less' }).waitFor();
-  expect(page.url()).toContain('limitPrice=0.99');
+  expect(page.url()).toContain('limitPrice=99');
   world.service.clock.advance(15_000);
   await world.service.trading.refresher.refresh();
   await expect
-    .poll(() => page.locator('#ticket-banners').getAttribute('data-as-of'))
+    .poll(() => page.locator('#desk-status').getAttribute('data-as-of'))
     .toBe(world.service.trading.snapshots.current!.asOf.toISOString());
-  expect(await limit.inputValue()).toBe('0.99');
+  expect(await limit.inputValue()).toBe('99');
 });
 
 it('new prices arrive automatically and keep the focus and open details', async () => {
@@ -131,32 +137,31 @@ it('new prices arrive automatically and keep the focus and open details', async 
   const streamed = page.waitForRequest('**/stream?station=*');
   await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
   await streamed;
-  await page.locator('#books > summary').click();
+  await page.locator('#price-numbers > summary').click();
   const buy = page.locator(`a[href*="/${ticker}?side=yes"]`).first();
   await buy.focus();
-  const before = await page.locator('#markets').getAttribute('data-as-of');
+  const before = await page.locator('#desk-status').getAttribute('data-as-of');
   // The order book changes every 15 seconds.
   world.service.clock.advance(15_000);
   await world.service.trading.refresher.refresh();
-  await expect.poll(() => page.locator('#markets').getAttribute('data-as-of')).not.toBe(before);
+  await expect.poll(() => page.locator('#desk-status').getAttribute('data-as-of')).not.toBe(before);
   const { yesAsk } = world.service.trading.snapshots.current!.markets.get(ticker)!;
   await expect.poll(() => buy.innerText()).toContain(formatPrice(yesAsk!));
   expect(await page.evaluate<string>('document.activeElement.href')).toContain(
     await buy.getAttribute('href'),
   );
-  expect(await page.locator('#books').getAttribute('open')).not.toBe(null);
+  expect(await page.locator('#price-numbers').getAttribute('open')).not.toBe(null);
 });
 
-it('each bracket has its price history as a picture and as text, with and without scripts', async () => {
+it('the chosen bracket has its day as a picture and as text, with and without scripts', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const { station, date } = findMarket();
   for (const javaScript of [true, false]) {
     const page = await world.visit({ javaScript, as: browser });
     await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
-    const pictures = page.getByRole('img', { name: /(Ask [\d.]+¢|No asks)/ });
-    expect(await pictures.count()).toBe(await page.locator('.ladder tbody tr').count());
+    await page.getByRole('img', { name: /its price and the forecast’s probability/ }).waitFor();
     await page.locator('#price-numbers > summary').click();
-    await page.getByRole('table', { name: 'Bid and ask of YES' }).waitFor();
+    await page.getByRole('table', { name: 'Bid and ask of YES, forecast and reports' }).waitFor();
   }
 });
 
@@ -164,7 +169,7 @@ it('the list updates while the reader types, and the focus stays in the search',
   const { browser } = await signedIn(world.db, world.service.url);
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard/markets');
-  const cities = page.getByRole('navigation', { name: 'Cities' }).getByRole('listitem');
+  const cities = page.getByRole('navigation', { name: 'Opportunities' }).getByRole('listitem');
   const all = await cities.count();
   expect(all).toBeGreaterThan(10);
   const search = page.getByRole('searchbox', { name: 'City' });
@@ -192,12 +197,12 @@ it('the overview shows new prices of all cities, and refreshes at most every few
   const streamed = page.waitForResponse('**/stream');
   await page.goto('/dashboard/markets');
   await streamed;
-  const before = await page.locator('#best').getAttribute('data-as-of');
+  const before = await page.locator('#desk-status').getAttribute('data-as-of');
   for (let i = 0; i < 8; i++) {
     world.service.clock.advance(1_000);
     await world.service.trading.refresher.refresh();
   }
-  await expect.poll(() => page.locator('#best').getAttribute('data-as-of')).not.toBe(before);
+  await expect.poll(() => page.locator('#desk-status').getAttribute('data-as-of')).not.toBe(before);
   const paceMs = Number(await page.locator('[data-pace]').getAttribute('data-pace'));
   expect(paceMs).toBeGreaterThan(2_000);
   // Measured by the page's clock, so the time that this test spends creating prices does not count.
@@ -213,11 +218,11 @@ it('a refused order shows the reason to every reader, on a desktop and on a phon
   const { ticker, yesAsk } = findMarket();
   const page = await world.visit({ as: browser, viewport: PHONE });
   await page.goto(
-    `/dashboard/markets/${ticker}?side=yes&action=buy&contracts=90000&limitPrice=${formatDollars(yesAsk!)}`,
+    `/dashboard/markets/${ticker}?side=yes&action=buy&contracts=90000&limitPrice=${inCents(yesAsk!)}`,
   );
   await page.getByText(/^Contracts: at most [\d,]+ now\./).waitFor();
-  expect(await page.getByRole('button', { name: 'Place paper order' }).count()).toBe(0);
+  expect(await page.getByRole('button', { name: PLACE }).count()).toBe(0);
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByRole('link', { name: 'Use this limit' }).click();
-  await page.getByRole('button', { name: 'Place paper order' }).waitFor();
+  await page.getByRole('button', { name: PLACE }).waitFor();
 });

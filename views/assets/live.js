@@ -80,7 +80,7 @@ export function sendInPlace() {
       const body = new URLSearchParams(new FormData(form));
       const [{ Idiomorph }, response] = await Promise.all([
         import('./idiomorph.js'),
-        fetch(form.action, { method: 'POST', body, headers: { accept: 'text/html' } }),
+        fetch(form.getAttribute('action'), { method: 'POST', body, headers: { accept: 'text/html' } }),
       ]);
       const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
       // The server responds to a refused form with a full page. Submitting the form again normally shows that page.

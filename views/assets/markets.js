@@ -9,7 +9,7 @@ const PACE_MS = 1_000;
 /** How far this computer's clock is ahead of the server's. */
 let aheadMs = 0;
 let lastRefreshMs = Date.now();
-let isPlacing = false;
+const isPlacing = () => document.querySelector('[data-place][aria-busy="true"]') !== null;
 
 function readClock(root) {
   const now = root.querySelector('[data-now]')?.dataset.now;
@@ -42,11 +42,11 @@ function announceNews(before) {
  * submitted form must not be replaced.
  */
 async function refresh(address) {
-  if (isPlacing) return false;
+  if (isPlacing()) return false;
   lastRefreshMs = Date.now();
   const before = document.querySelector('[data-news]')?.dataset.news;
   const prepare = (fresh) => {
-    if (isPlacing) return false;
+    if (isPlacing()) return false;
     readClock(fresh);
     tickAges(fresh);
     followPrice(fresh);
@@ -88,6 +88,16 @@ function followPrice(fresh) {
   if (limit && next && limit.value !== next.value) limit.value = next.value;
 }
 
+/** The stake's slider and its number show the same. */
+function followSlider() {
+  for (const slider of document.querySelectorAll('[data-sets]')) {
+    const field = document.getElementById(slider.dataset.sets);
+    slider.hidden = false;
+    slider.addEventListener('input', () => (field.value = slider.value));
+    field.addEventListener('input', () => (slider.value = field.value));
+  }
+}
+
 /** Updates the quote while the reader edits the ticket. */
 function followTyping() {
   const form = document.querySelector('form#ticket');
@@ -122,10 +132,6 @@ function followTyping() {
       if (await refresh(address)) setBusy(false);
     }, DEBOUNCE_MS);
   });
-  document.addEventListener('submit', (event) => {
-    if (event.target.matches('[data-place]') && !event.defaultPrevented) isPlacing = true;
-  });
-  addEventListener('pageshow', () => (isPlacing = false));
 }
 
 /** Listens to the stream only while the page is visible, because browsers allow few connections per server. */
@@ -167,6 +173,7 @@ function listen() {
 
 readClock(document);
 tickAges(document);
+followSlider();
 followTyping();
 followSearch();
 listen();

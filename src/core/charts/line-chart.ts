@@ -9,6 +9,10 @@ export interface LineChartInput {
   /** A null value leaves a gap. */
   lines: { name: string; values: (number | null)[] }[];
   formatTick: (value: number) => string;
+  /** At a point of the axis and a value, such as a fill. */
+  marks?: { index: number; value: number; name: string }[];
+  /** Points on the axis. Default: one per label. */
+  count?: number;
   /** If false, the y axis covers only the range of the values. Default: it includes zero. */
   hasZero?: boolean;
 }
@@ -18,13 +22,23 @@ const WIDTH = 1000;
 const AXIS_LABELS = 4;
 
 /** Only the lines stretch with the chart's width; text size and stroke width do not. */
-export function toLineChart({ summary, labels, axis, lines, formatTick, hasZero = true }: LineChartInput) {
+export function toLineChart(input: LineChartInput) {
+  const {
+    summary,
+    labels,
+    axis,
+    lines,
+    formatTick,
+    marks = [],
+    count = labels.length,
+    hasZero = true,
+  } = input;
   const values = lines.flatMap((line) => line.values.filter((value) => value !== null));
+  values.push(...marks.map(({ value }) => value));
   const isFlat = new Set(values).size < 2;
   const shown = hasZero || isFlat ? [0, ...values] : values;
   const ticks = ticksAround(Math.min(...shown), Math.max(...shown));
   const [low, high] = [ticks[0]!, ticks.at(-1)!];
-  const count = labels.length;
   const toX = (index: number) => (count === 1 ? WIDTH / 2 : (index / (count - 1)) * WIDTH);
   const toY = (value: number) => HEIGHT * (1 - (value - low) / (high - low));
   return {
@@ -41,6 +55,11 @@ export function toLineChart({ summary, labels, axis, lines, formatTick, hasZero 
         end: last === undefined ? null : toY(last),
       };
     }),
+    marks: marks.map(({ index, value, name }) => ({
+      name,
+      x: toPercent(toX(index) / WIDTH),
+      y: toY(value).toFixed(1),
+    })),
     ticks: ticks.map((value) => ({
       y: toY(value).toFixed(1),
       label: formatTick(value),

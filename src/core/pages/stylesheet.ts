@@ -5,7 +5,7 @@ const sheets = [
   ['tokens', 'base', 'frame'],
   ['cards', 'buttons', 'forms', 'alerts', 'tables', 'charts', 'stacked', 'lists', 'invented', 'samples'],
   ['audit-log', 'account', 'api-keys', 'usage', 'overview', 'console', 'search'],
-  ['cities', 'markets', 'ladder', 'event', 'ticket', 'portfolio', 'chart-parts', 'chart-kinds', 'scores'],
+  ['markets', 'desk', 'ladder', 'event', 'ticket', 'portfolio', 'chart-parts', 'chart-kinds', 'scores'],
   ['utilities'],
 ].flat();
 

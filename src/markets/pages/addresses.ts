@@ -9,7 +9,7 @@ import { tradeModes, type TradeMode } from '../ledger/orders-table.js';
 import type { Side, TimeInForce } from '../market/book.js';
 import type { MarketEvent } from '../market/event.js';
 import type { TemperatureKind } from '../market/market.js';
-import { formatDollars, type Micros } from '../market/money.js';
+import { CENT, type Micros } from '../market/money.js';
 import { curveRanges, type CurveRange } from '../portfolio/curve.js';
 import type { SettlementEventPosition } from '../portfolio/history-queries.js';
 
@@ -62,28 +62,22 @@ interface EventChoice {
   date?: string | undefined;
   hour?: number | undefined;
   q?: string | undefined;
-  scale?: PriceScale | undefined;
 }
 
-export const priceScales = ['range', 'full'] as const;
-/** `range`: the lowest to the highest price; `full`: 0 to 100 cents. */
-export type PriceScale = (typeof priceScales)[number];
-
 export const eventAddress = ({ kind, ...choice }: EventChoice): string => {
-  const { station, date, hour, q, scale } = choice;
+  const { station, date, hour, q } = choice;
   return toAddress(MARKETS_PATH, {
     station,
     kind: kindParam(kind),
     date,
     hour,
     q,
-    scale: scale === 'full' ? scale : undefined,
   });
 };
 
 export const addressOfEvent = (
   { station, kind, date, hour }: Pick<MarketEvent, 'station' | 'kind' | 'date' | 'hour'>,
-  also: Pick<EventChoice, 'q' | 'scale'> = {},
+  also: Pick<EventChoice, 'q'> = {},
 ): string => eventAddress({ station: station.id, kind, date, hour, ...also });
 
 export const streamAddress = (station?: string): string => toAddress('/stream', { station });
@@ -103,12 +97,18 @@ interface TicketChoice {
 export const ticketAddress = (ticker: string, { limitPrice, signal, ...choice }: TicketChoice = {}): string =>
   toAddress(`${MARKETS_PATH}/${encodeURIComponent(ticker)}`, {
     ...choice,
-    limitPrice: limitPrice === undefined ? undefined : trimZeros(formatDollars(limitPrice)),
-    signal: signal === undefined ? undefined : trimZeros(formatDollars(signal)),
+    limitPrice: limitPrice === undefined ? undefined : inCents(limitPrice),
+    signal: signal === undefined ? undefined : inCents(signal),
   });
 
-/** `0.4200` becomes `0.42`. */
-export const trimZeros = (dollars: string): string => dollars.replace(/0{1,2}$/, '');
+/** The desk after a change of an order. */
+export const deskAddress = (
+  ticker: string,
+  { id, done, ...choice }: { id: string; done: string } & Pick<TicketChoice, 'side' | 'action' | 'contracts'>,
+): string => toAddress(ticketAddress(ticker), { ...choice, order: id, done });
+
+/** `42` or `42.5`, as the ticket's fields contain prices. */
+export const inCents = (price: Micros): string => String(Number(price) / Number(CENT));
 
 export const PORTFOLIO_PATH = '/dashboard/portfolio';
 export const ORDERS_PATH = `${PORTFOLIO_PATH}/orders`;

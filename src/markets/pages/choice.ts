@@ -4,7 +4,7 @@ import { spanOf, temperatureKinds, type TemperatureKind } from '../market/market
 import { climateDayAt } from '../market/climate-day.js';
 import { findPlace } from '../market/stations.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { priceScales, type PriceScale, type Tab } from './addresses.js';
+import type { Tab } from './addresses.js';
 import type { Place } from '../market/place.js';
 
 /** The overview or, with a station, the events of one city. */
@@ -15,7 +15,6 @@ export type ChoiceQuery = { q: string } & (
       kind: TemperatureKind;
       date: string | undefined;
       hour: number | undefined;
-      scale: PriceScale;
     }
 );
 
@@ -26,7 +25,6 @@ export function readChoiceQuery({
   kind,
   date,
   hour,
-  scale = 'range',
   q,
   cursor,
 }: Record<string, unknown>): ChoiceQuery {
@@ -41,10 +39,8 @@ export function readChoiceQuery({
   if (date !== undefined && !isDate(date)) throw missing('There is no such day.');
   if (hour !== undefined && (!isHour(hour) || date === undefined || tab !== 'hourly'))
     throw missing('There is no such hour.');
-  const found = priceScales.find((name) => name === scale);
-  if (!found) throw missing('There is no such scale of prices.');
   const hourNumber = hour === undefined ? undefined : Number(hour);
-  return { q: search, station: place, kind: tab, date, hour: hourNumber, scale: found };
+  return { q: search, station: place, kind: tab, date, hour: hourNumber };
 }
 
 const missing = (detail: string) => new AppError('not_found', detail);

@@ -2,8 +2,15 @@ import type { DayForecast } from '../learning/forecast.js';
 import type { MarketEvent } from '../market/event.js';
 import { bracketLabel } from '../market/brackets.js';
 import { kindLabels } from './labels.js';
-import { formatDegrees, formatExactProbability } from '../../core/pages/format.js';
-import { degreesOf, possibleDegrees, type Degree } from './probabilities.js';
+import {
+  formatDecimal,
+  formatDegrees,
+  formatExactProbability,
+  formatPrice,
+} from '../../core/pages/format.js';
+import type { Holding } from '../ledger/positions.js';
+import { perContract } from '../market/contracts.js';
+import { degreesOf, impliedProbabilities, possibleDegrees, type Degree } from './probabilities.js';
 
 export const CHART_HEIGHT = 170;
 const MIN_HEIGHT = 1.5;
@@ -12,12 +19,18 @@ const MIN_HEIGHT = 1.5;
  * One bar per whole degree that the report can still show, or per degree of an hour's index. X positions are
  * percentages, so the chart stretches while its text keeps its size.
  */
-export function toDistribution(day: DayForecast, event: MarketEvent) {
+export function toDistribution(
+  day: DayForecast,
+  event: MarketEvent,
+  holdings: ReadonlyMap<string, Holding> = new Map(),
+) {
   const degrees = degreesOf(day, event);
+  const crowd = degreesOfMarket(day, event);
   const first = degrees[0]?.temperature;
   if (first === undefined) return null;
   const step = 100 / degrees.length;
-  const top = Math.max(...degrees.map(({ probability }) => probability), 1e-9) * 1.08;
+  const top = Math.max(...[...degrees, ...crowd].map(({ probability }) => probability), 1e-9) * 1.08;
+  const toY = (probability: number) => (CHART_HEIGHT * (1 - probability / top)).toFixed(1);
   const likeliest = degrees.reduce((a, b) => (b.probability > a.probability ? b : a));
   const labels = new Map(event.markets.map(({ ticker, bracket }) => [ticker, bracketLabel(bracket)]));
   const isHour = event.kind === 'hourly';
@@ -56,15 +69,21 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
     borders: degrees.flatMap(({ ticker }, i) =>
       i > 0 && degrees[i - 1]!.ticker !== ticker ? [percent(step * i)] : [],
     ),
+    /** In units of one hundredth of the width; empty unless every market has a price. */
+    steps: crowd
+      .map(({ probability }, i) => `${i === 0 ? 'M' : 'L'}${i * step} ${toY(probability)}H${(i + 1) * step}`)
+      .join(''),
+    pins: toPins(degrees, holdings, step),
     passed: toPassed(degrees, possibleDegrees(day.observed, event.kind), step),
     members: day.membersF
       .map(toX)
       .filter((x) => x >= 0 && x <= 100)
       .map(percent),
     observed: day.observed && observedMark(toX(day.observed.extremeF), day.observed.extremeF),
-    rows: degrees.map((degree) => ({
+    rows: degrees.map((degree, i) => ({
       degree: degreeLabel(degree),
       probability: formatExactProbability(degree.probability),
+      market: crowd[i] ? formatExactProbability(crowd[i].probability) : 'no price',
       bracket: bracketOf(degree),
     })),
     labels: {
@@ -77,6 +96,26 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
       passed: kindLabels[event.kind].passed,
     },
   };
+}
+
+/** In the middle of each bracket that is held. */
+const toPins = (degrees: readonly Degree[], holdings: ReadonlyMap<string, Holding>, step: number) =>
+  degrees.flatMap(({ ticker }, i) => {
+    const held = ticker !== null && degrees[i - 1]?.ticker !== ticker && holdings.get(ticker);
+    if (!held) return [];
+    const { contracts, side, cost } = held;
+    const width = degrees.filter((degree) => degree.ticker === ticker).length;
+    return {
+      x: percent(step * (i + width / 2)),
+      label: `${formatDecimal(contracts)} ${side.toUpperCase()} at ${formatPrice(perContract(cost, contracts))}`,
+    };
+  });
+
+/** The prices' probability of each degree, spread within a bracket in the shape of the forecast. */
+function degreesOfMarket(day: DayForecast, event: MarketEvent): Degree[] {
+  const implied = impliedProbabilities(event);
+  const probabilities = new Map([...implied].flatMap(([ticker, p]) => (p === null ? [] : [[ticker, p]])));
+  return probabilities.size < event.markets.length ? [] : degreesOf({ ...day, probabilities }, event);
 }
 
 /** Observations rule out degrees below the running maximum or above the running minimum. */

@@ -16,6 +16,7 @@ import { isStation } from '../market/stations.js';
 import type { SignalReport } from '../signals/signal.js';
 import { ageOf, notesOn, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
+import { addressOfEvent } from './addresses.js';
 import { formatHour, kindLabels, modelName } from './labels.js';
 import { toLadder } from './ladder.js';
 import { expectedOf } from './probabilities.js';
@@ -118,6 +119,7 @@ export function toEventView(
   const isOpen = event.markets.some(({ status }) => status === 'active');
   return {
     kind,
+    href: addressOfEvent(event),
     labels: kindLabels[kind],
     city: station.city,
     column: kind === 'hourly' ? `At ${formatHour(event.hour ?? 0)}` : kindLabels[kind].value,
@@ -133,7 +135,7 @@ export function toEventView(
     }),
     doubtful: notesOn(snapshot, station.id).map(({ example }) => example),
     forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)?.source ?? ''),
-    chart: day && isOpen ? toDistribution(day, event) : null,
+    chart: day && isOpen ? toDistribution(day, event, holdings) : null,
     dayLine: day && kind !== 'hourly' && now >= start ? toDayLine(day, feed, start) : null,
     settled: toSettled(event),
     settlement: toSettlementView(event, { start, end }, crossChecks),

@@ -38,6 +38,7 @@ import {
   ORDERS_PATH,
   PORTFOLIO_PATH,
   SETTLEMENTS_PATH,
+  deskAddress,
   encodeSettlementCursor,
   modeQuery,
   readPageQuery,
@@ -53,13 +54,12 @@ const MAX_FILLS = 500;
 
 const section = 'portfolio';
 
-const changed = {
+export const orderNotices = {
   cancelled: 'Order cancelled. The unfilled part is no longer in the book.',
   cancelling: 'The order is being cancelled. Fills up to then are still being read.',
   decreased: 'Order decreased. It keeps its place in the queue.',
+  repeated: 'This order was already placed. It was not placed again.',
 };
-
-const repeated = 'This order was already placed. It was not placed again.';
 
 type OrderPagesDeps = Pick<TradingServices, 'snapshots' | 'orders'>;
 
@@ -130,7 +130,7 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
       listPostings(orm, orgId, id, MAX_FILLS),
       order.mode === 'live' && order.status === 'resting' ? findPlace(orm, orgId, id) : undefined,
     ]);
-    const notices = { placed: describePlaced(order), repeated, ...changed };
+    const notices = { placed: describePlaced(order), ...orderNotices };
     const page = { view: 'markets/portfolio/order', title: 'Order', section, notices };
     const view = toOrderPage(order, fills, postings, {
       snapshot: snapshots.current,
@@ -153,9 +153,11 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
   postForm(router, '/portfolio/orders/:id/cancel', {
     before: [requireRole(...managingRoles)],
     show: showOrder,
-    async act(req, res) {
-      const { id, status } = await orders.cancel(toChange(req, res));
-      res.redirect(303, `${ORDERS_PATH}/${id}?done=${status === 'resting' ? 'cancelling' : 'cancelled'}`);
+    async act(req, res, fields) {
+      const { id, status, ticker } = await orders.cancel(toChange(req, res));
+      const done = status === 'resting' ? 'cancelling' : 'cancelled';
+      const isOnDesk = textField(fields, 'from') === 'desk';
+      res.redirect(303, isOnDesk ? deskAddress(ticker, { id, done }) : `${ORDERS_PATH}/${id}?done=${done}`);
     },
   });
 

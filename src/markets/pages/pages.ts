@@ -1,22 +1,28 @@
 import type { Request, Response, Router } from 'express';
 import { createRecentMap, type RecentMap } from '../../core/collections.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import { readQuery, requireOnce } from '../../core/pages/form.js';
+import { readQuery, requireOnce, type FormFields } from '../../core/pages/form.js';
 import { inSlices } from '../../core/steps.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
-import type { Orm } from '../../core/db/client.js';
-import { forecastOf } from '../learning/forecast.js';
+import { isManager } from '../../accounts/organizations/table.js';
 import type { Context } from '../../core/http/context.js';
 import { withPurchases, type Holding } from '../ledger/positions.js';
 import type { MarketEvent } from '../market/event.js';
-import { temperatureKinds } from '../market/market.js';
+import {
+  isPlaced,
+  takesOrders,
+  temperatureKinds,
+  type ListedMarket,
+  type Market,
+  type TemperatureKind,
+} from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import { readSwitch } from '../risk/switches.js';
-import type { SignalReport } from '../signals/signal.js';
+import type { Signal, SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
 import { readPriceHistory } from '../snapshot/price-history.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { addressOfEvent, eventAddress, overviewAddress, streamAddress } from './addresses.js';
+import { addressOfEvent, eventAddress, inCents, overviewAddress, streamAddress } from './addresses.js';
 import {
   chooseEvent,
   currentEvent,
@@ -26,15 +32,21 @@ import {
   type ChoiceQuery,
   type Choice,
 } from './choice.js';
-import { loadingPage, MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
+import { MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
 import { formatHour, kindLabels } from './labels.js';
 import { dayLabel, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
-import { toPriceHistoryView } from './price-history-view.js';
-import { describeUncalibrated, shownEvents, toBest, toCities, toOthers, toTabs } from './overview-view.js';
+import { toPriceLine } from './price-line.js';
+import { describePlaced } from './order-view.js';
+import { orderNotices } from './order-pages.js';
+import { describeUncalibrated, toOthers, toTabs } from './overview-view.js';
+import { signalsOf } from './signals-view.js';
 import { findPaperCash, listPaperHoldings, listPaperPurchases } from '../ledger/queries.js';
-import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
-import type { Place } from '../market/place.js';
+import { addTicketRoutes, createTickets, type MarketsPagesDeps, type TicketView } from './ticket-pages.js';
 import type { TradingSwitch } from '../risk/queries.js';
+import { listOrders, type ListedOrder } from '../portfolio/order-queries.js';
+import { readPortfolio, type Portfolio } from '../portfolio/portfolio.js';
+import { listOpportunities, toDeskOrders, toDeskPositions, toOpportunities } from './desk-view.js';
+import { forecastOf } from '../learning/forecast.js';
 
 /** Per snapshot. Pages that poll every few seconds would size signals each time. */
 const MAX_KEPT = 64;
@@ -118,122 +130,212 @@ function toHours({ kind, events, event: chosen, missing }: Choice, q: string, no
   return [...hours.filter((hour) => hour.isTradable), ...hours.filter((hour) => !hour.isTradable)];
 }
 
-const toScales = (event: MarketEvent, { q, scale }: Extract<ChoiceQuery, { station: Place }>) =>
-  (['range', 'full'] as const).map((each) => ({
-    label: each === 'range' ? 'Range' : '0–100¢',
-    href: `${addressOfEvent(event, { q, scale: each })}#prices-title`,
-    isCurrent: each === scale,
-  }));
-
-interface PageFacts<Page extends 'overview' | 'event'> {
+interface DeskFacts {
   snapshot: Snapshot;
-  asked: Page extends 'event'
-    ? Extract<ChoiceQuery, { station: Place }>
-    : Extract<ChoiceQuery, { station: undefined }>;
   own: OwnAccount;
+  orders: readonly ListedOrder[];
+  positions: Pick<Portfolio, 'positions'>;
   now: Date;
   status: { tradingSwitch: TradingSwitch; freshness: Freshness };
 }
 
+/** Newest, including open ones. */
+const ORDERS_SHOWN = 12;
+
+async function readFacts(
+  { db, clock, config }: Context,
+  { snapshots }: MarketsPagesDeps,
+  res: Response,
+  snapshot: Snapshot,
+): Promise<DeskFacts> {
+  const { orm } = db;
+  const { orgId, marketAccess } = sessionOf(res);
+  const now = new Date(clock.now());
+  const [tradingSwitch, booked, holdings, waiting] = await Promise.all([
+    readSwitch(orm, orgId),
+    findPaperCash(orm, orgId),
+    listPaperHoldings(orm, orgId),
+    listPaperPurchases(orm, orgId),
+  ]);
+  const cash = booked && waiting.reduce((left, { reserved }) => left - reserved, booked);
+  const signals = await signalsFor(snapshot, { cash, holdings: withPurchases(holdings, waiting) }, now);
+  const { refreshSeconds, paperCash } = config.trading;
+  const freshness = toFreshness(snapshot, { sources: snapshots.sources, refreshSeconds, now });
+  // Reading a portfolio opens the account.
+  const [orders, positions] =
+    booked === undefined
+      ? [[], { positions: [] }]
+      : await Promise.all([
+          listOrders(orm, orgId, { mode: 'paper', sort: 'newest', after: undefined, limit: ORDERS_SHOWN }),
+          readPortfolio({ db, clock, snapshots, paperCash }, orgId, 'paper'),
+        ]);
+  return {
+    snapshot,
+    own: { cash, holdings, isWaiting: waiting.length > 0, signals, mayOpen: marketAccess === 'trade' },
+    orders,
+    positions,
+    now,
+    status: { tradingSwitch, freshness },
+  };
+}
+
+const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnType<typeof createTickets>) => {
+  const { orm } = context.db;
+  return async (req: Request, res: Response, facts: DeskFacts, asked: DeskChoice): Promise<void> => {
+    const { snapshot, own, now, orders } = facts;
+    const { role } = sessionOf(res);
+    const mayTrade = isManager(role);
+    const list = toOpportunities({ snapshot, own, now, chosen: asked.choice?.event }, asked);
+    const { choice = chooseBest(facts, asked) } = asked;
+    const event = asked.market && !isPlaced(asked.market) ? undefined : choice?.event;
+    const [signal] = event ? signalsOf(own.signals, event, now) : [];
+    const market = asked.market ?? signal?.market ?? (event && findLikeliest(snapshot, event));
+    const ticket =
+      asked.ticket ?? (market && (await tickets.readView(res, snapshot, market, signalFields(signal))));
+    const shown = event?.markets.find(({ ticker }) => ticker === market?.ticker) ?? event?.markets[0];
+    const page = { view: 'markets/desk', title: 'Desk', section: MARKETS_SECTION };
+    await renderPage(context, req, res, page, {
+      ...facts.status,
+      uncalibrated: describeUncalibrated(snapshot, event ? [event] : []),
+      list,
+      tabs: toTabs(snapshot, asked.kind, asked.q),
+      kind: asked.kind,
+      q: asked.q,
+      show: readShow(req, asked),
+      streamHref: streamAddress(asked.choice?.station.id),
+      ...(choice && !(asked.market && !isPlaced(asked.market))
+        ? toChoiceView(snapshot, choice, asked.q, now)
+        : { city: null }),
+      event: event && toEventView(snapshot, event, { ...own, ...readOther(deps, snapshot, event, now) }, now),
+      line:
+        shown &&
+        toPriceLine(
+          await readPriceHistory(orm, {
+            marketSource: snapshot.marketSource,
+            eventTicker: shown.eventTicker,
+          }),
+          shown,
+          { day: forecastOf(snapshot.forecasts, shown), orders, asOf: snapshot.asOf },
+        ),
+      ticket,
+      isChosen: asked.market !== undefined,
+      told: noticeOf(req, orders),
+      positions: toDeskPositions(facts.positions, snapshot, mayTrade),
+      orders: toDeskOrders(orders, snapshot, mayTrade),
+    });
+  };
+};
+
 export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
-  const { db, clock } = context;
   const router = pageRouter();
+  const tickets = createTickets(context, deps);
+  const showDesk = createDesk(context, deps, tickets);
 
   router.get('/markets', async (req, res) => {
     const snapshot = deps.snapshots.current;
-    if (!snapshot) {
-      await renderPage(context, req, res, loadingPage, { sources: deps.snapshots.sources });
-      return;
-    }
+    if (!snapshot) return tickets.showLoading(req, res);
     const query = readQuery(req);
     requireOnce(query);
     const asked = readChoiceQuery(query);
-    const { orgId, marketAccess } = sessionOf(res);
-    const now = new Date(clock.now());
-    const [tradingSwitch, booked, holdings, waiting] = await Promise.all([
-      readSwitch(db.orm, orgId),
-      findPaperCash(db.orm, orgId),
-      listPaperHoldings(db.orm, orgId),
-      listPaperPurchases(db.orm, orgId),
-    ]);
-    const cash = booked && waiting.reduce((left, { reserved }) => left - reserved, booked);
-    const signals = await signalsFor(snapshot, { cash, holdings: withPurchases(holdings, waiting) }, now);
-    const own = { cash, holdings, isWaiting: waiting.length > 0, signals, mayOpen: marketAccess === 'trade' };
-    const { refreshSeconds } = context.config.trading;
-    const freshness = toFreshness(snapshot, { sources: deps.snapshots.sources, refreshSeconds, now });
-    const status = { tradingSwitch, freshness };
-    if (asked.station) await showEvent(req, res, { snapshot, asked, own, now, status });
-    else {
-      const page = { view: 'markets/markets', title: 'Markets', section: MARKETS_SECTION };
-      await renderPage(context, req, res, page, toOverview({ snapshot, asked, own, now, status }));
+    const facts = await readFacts(context, deps, res, snapshot);
+    if (!asked.station && asked.tab === 'others') {
+      const page = { view: 'markets/markets', title: 'Other markets', section: MARKETS_SECTION };
+      await renderPage(context, req, res, page, toOthersPage(facts, asked));
+      return;
     }
+    const choice = asked.station ? chooseEvent(snapshot, asked, facts.now) : undefined;
+    if (choice && choice.missing !== null) res.status(404);
+    const kind = asked.station ? asked.kind : (asked.tab as TemperatureKind);
+    await showDesk(req, res, facts, { choice, kind, q: asked.q });
   });
 
-  async function showEvent(req: Request, res: Response, facts: PageFacts<'event'>): Promise<void> {
-    const choice = chooseEvent(facts.snapshot, facts.asked, facts.now);
-    if (choice.missing !== null) res.status(404);
-    const title = `${choice.station.city}: ${kindLabels[choice.kind].temperature}`;
-    const page = { view: 'markets/event', title, section: MARKETS_SECTION };
-    const view = await readEvent(db.orm, choice, facts, deps);
-    await renderPage(context, req, res, page, view);
-  }
+  addTicketRoutes(router, context, deps, tickets, async (req, res, { snapshot, market, ticket }) => {
+    const facts = await readFacts(context, deps, res, snapshot);
+    const { station } = market;
+    const choice =
+      station === null
+        ? undefined
+        : chooseEvent(snapshot, { ...market, station, q: '', hour: market.hour }, facts.now);
+    const kind = station === null ? 'daily_maximum' : market.kind;
+    await showDesk(req, res, facts, { choice, kind, q: '', market, ticket });
+  });
 
-  addTicketPages(router, context, deps);
   return router;
 }
 
-function toOverview({ snapshot, asked, own, now, status }: PageFacts<'overview'>) {
-  const { tab, q, cursor } = asked;
-  return {
-    ...status,
-    uncalibrated: tab === 'others' ? '' : describeUncalibrated(snapshot, shownEvents(snapshot, tab, now)),
-    best: toBest(snapshot, own.signals, now),
-    mayOpen: own.mayOpen,
-    tabs: toTabs(snapshot, tab, q),
-    tab,
-    q,
-    allHref: overviewAddress(tab),
-    cities: tab === 'others' ? null : toCities(snapshot, own.signals, { kind: tab, q }, now),
-    others: tab === 'others' ? toOthers(snapshot, { q, cursor, mayOpen: own.mayOpen }) : null,
-    streamHref: streamAddress(),
-  };
+interface DeskChoice {
+  /** Undefined: the best opportunity. */
+  choice: Choice | undefined;
+  kind: TemperatureKind;
+  q: string;
+  /** From the address. */
+  market?: ListedMarket;
+  ticket?: TicketView;
 }
 
-async function readEvent(
-  orm: Orm,
-  choice: Choice,
-  { snapshot, asked, own, now, status }: PageFacts<'event'>,
-  { climate, minutes }: Pick<MarketsPagesDeps, 'climate' | 'minutes'>,
-) {
-  const { station, kind, event, missing } = choice;
-  const observed = (event && forecastOf(snapshot.forecasts, event)?.observed) ?? null;
-  const facts = {
-    crossChecks: climate?.crossChecks,
-    feed: observed && (minutes?.feedOf(station.id, observed, now.getTime()) ?? null),
-  };
-  return {
-    ...status,
-    uncalibrated: describeUncalibrated(snapshot, event ? [event] : []),
-    city: station.city,
-    labels: kindLabels[kind],
-    back: { href: overviewAddress(kind, asked.q), q: asked.q },
-    kinds: toCityTabs(snapshot, choice, asked.q),
-    days: toDays(choice, asked.q, now),
-    hours: toHours(choice, asked.q, now),
-    moment: event ? formatMoment(event) : missing && formatMoment(missing),
-    isMissing: missing !== null,
-    streamHref: streamAddress(station.id),
-    prices:
-      event &&
-      toPriceHistoryView(
-        await readPriceHistory(orm, {
-          marketSource: snapshot.marketSource,
-          eventTicker: event.eventTicker,
-        }),
-        event,
-        { asOf: snapshot.asOf, now, scale: asked.scale },
-      ),
-    scales: event && toScales(event, asked),
-    event: event && toEventView(snapshot, event, { ...own, ...facts }, now),
-  };
+function chooseBest({ snapshot, own, now }: DeskFacts, { kind, q }: DeskChoice): Choice | undefined {
+  const best = listOpportunities({ snapshot, own, now, chosen: undefined }, { kind, q })[0];
+  return best && chooseEvent(snapshot, { ...best.event, hour: best.event.hour, q }, now);
 }
+
+/** Undefined if the event takes no orders. */
+function findLikeliest({ forecasts }: Snapshot, event: MarketEvent): Market | undefined {
+  const probabilities = forecastOf(forecasts, event)?.probabilities;
+  const chance = ({ ticker }: Market) => Math.abs((probabilities?.get(ticker) ?? 0) - 0.5);
+  return event.markets.filter(takesOrders).toSorted((a, b) => chance(a) - chance(b))[0];
+}
+
+/** Beside the snapshot. */
+function readOther(
+  { climate, minutes }: MarketsPagesDeps,
+  snapshot: Snapshot,
+  event: MarketEvent,
+  now: Date,
+) {
+  const observed = forecastOf(snapshot.forecasts, event)?.observed;
+  const feed = observed && minutes?.feedOf(event.station.id, observed, now.getTime());
+  return { crossChecks: climate?.crossChecks, feed: feed ?? null };
+}
+
+const readShow = (req: Request, { choice, market }: DeskChoice): (typeof deskParts)[number] =>
+  deskParts.find((name) => name === req.query.show) ?? (choice || market ? 'market' : 'list');
+
+const deskParts = ['list', 'market', 'orders'] as const;
+
+const signalFields = (signal: Signal | undefined): FormFields =>
+  signal
+    ? { side: signal.side, contracts: String(signal.contracts), signal: inCents(signal.limitPrice) }
+    : {};
+
+/** Shown beside the orders, so that it also appears in place. */
+function noticeOf({ query }: Request, orders: readonly ListedOrder[]): string | undefined {
+  const order = orders.find(({ id }) => id === query.order);
+  if (!order) return undefined;
+  if (query.done === 'placed') return describePlaced(order);
+  return query.done === 'repeated' || query.done === 'cancelled' || query.done === 'cancelling'
+    ? orderNotices[query.done]
+    : undefined;
+}
+
+const toChoiceView = (snapshot: Snapshot, choice: Choice, q: string, now: Date) => ({
+  city: choice.station.city,
+  labels: kindLabels[choice.kind],
+  back: { href: overviewAddress(choice.kind, q), q },
+  kinds: toCityTabs(snapshot, choice, q),
+  days: toDays(choice, q, now),
+  hours: toHours(choice, q, now),
+  moment: choice.event ? formatMoment(choice.event) : choice.missing && formatMoment(choice.missing),
+  isMissing: choice.missing !== null,
+});
+
+const toOthersPage = (
+  { snapshot, own, status }: DeskFacts,
+  { q, cursor }: Extract<ChoiceQuery, { station: undefined }>,
+) => ({
+  ...status,
+  tabs: toTabs(snapshot, 'others', q),
+  q,
+  allHref: overviewAddress('others'),
+  others: toOthers(snapshot, { q, cursor, mayOpen: own.mayOpen }),
+  streamHref: streamAddress(),
+});

@@ -45,6 +45,8 @@ export interface Review {
     breakEven: number;
     forecast: { probability: number; edge: number; expected: Micros } | null;
   } | null;
+  /** On average, if the forecast is right. */
+  loses: boolean;
   fills: Quote['fills'];
 }
 
@@ -59,6 +61,7 @@ export function reviewOrder(input: ReviewInput): Review {
   const quote = quoteOrder(order.rest?.postOnly ? emptyBook : book, feeRule, order);
   const name = `${order.contracts} ${order.side.toUpperCase()}`;
   const price = formatPrice(order.limitPrice);
+  const chance = quote.filledContracts === 0 ? null : chanceOf(input, quote);
   return {
     headline: order.action === 'buy' ? `Buy ${name} at ${price} or less` : `Sell ${name} at ${price} or more`,
     outcome: order.rest ? restingOutcome(input, quote) : outcomeOf(order, quote, book),
@@ -69,7 +72,8 @@ export function reviewOrder(input: ReviewInput): Review {
           ? costs(input, quote)
           : proceeds(input, quote),
     results: quote.filledContracts === 0 ? [] : resultsOf(order, quote, market),
-    chance: quote.filledContracts === 0 ? null : chanceOf(input, quote),
+    chance,
+    loses: (chance?.forecast?.expected ?? 0n) < 0n,
     fills: quote.fills,
   };
 }
@@ -225,8 +229,8 @@ function resultsOf(
   const [ifYes, ifNo] = side === 'yes' ? [ifSide, balanceChange] : [balanceChange, ifSide];
   const toResult = (label: string, change: Micros) => ({ label, change });
   return isPlaced(market)
-    ? [toResult(`If it is ${labelOf(market)}`, ifYes), toResult('If it is not', ifNo)]
-    : [toResult('If YES wins', ifYes), toResult('If NO wins', ifNo)];
+    ? [toResult(`if it is ${labelOf(market)}`, ifYes), toResult('if it is not', ifNo)]
+    : [toResult('if YES wins', ifYes), toResult('if NO wins', ifNo)];
 }
 
 function chanceOf(

@@ -34,13 +34,6 @@ function reasonBeside(gate: { reason: string }, clause: string): string | null {
   return reason.toLowerCase().endsWith(gate.reason.toLowerCase()) ? null : reason;
 }
 
-/** By descending edge. A hedge is only worth its cost alongside other positions. */
-export const bestSignals = ({ events }: SignalReport, now: Date): Signal[] =>
-  events
-    .flatMap((found) => currentSignals(found, now))
-    .filter(({ isHedge }) => !isHedge)
-    .sort((a, b) => b.edge - a.edge);
-
 /** By descending edge, for every view of the event. */
 export const signalsOf = (
   { events }: SignalReport,

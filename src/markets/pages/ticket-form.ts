@@ -14,11 +14,11 @@ import {
   type Side,
 } from '../market/book.js';
 import { isOnTick, type Market } from '../market/market.js';
-import { formatDollars, parseDollars, type Micros } from '../market/money.js';
+import { DOLLAR, parseDollars, type Micros } from '../market/money.js';
 import type { Action, RestTerms } from '../ledger/order-input.js';
 import { cancelCauses } from '../ledger/orders-table.js';
 import type { Holding } from '../ledger/positions.js';
-import { trimZeros } from './addresses.js';
+import { inCents } from './addresses.js';
 import { addCounts, contractsText } from '../market/contracts.js';
 
 const DEFAULT_CONTRACTS = 10;
@@ -26,8 +26,10 @@ const DEFAULT_CONTRACTS = 10;
 const isLocalTime = (text: string): boolean =>
   z.iso.datetime({ local: true, offset: false }).safeParse(text).success;
 
-const priceText = z.string().regex(/^0?\.(?=\d*[1-9])\d{1,6}$/, 'must be between 0 and 1, like 0.42 for 42¢');
-const toPrice = (text: string): Micros => parseDollars(text.replace(/^\./, '0.'));
+const priceText = z
+  .string()
+  .regex(/^(?=.*[1-9])\d{1,2}(\.\d{1,4})?$/, 'must be between 0 and 100 cents, like 42');
+const toPrice = (cents: string): Micros => parseDollars(cents) / 100n;
 
 const schema = z.object({
   side: z.enum(['yes', 'no'], 'must be YES or NO'),
@@ -63,8 +65,7 @@ export function fillTicket(
     side,
     action,
     contracts,
-    limitPrice:
-      textField(given, 'limitPrice') ?? (price === undefined ? '' : trimZeros(formatDollars(price))),
+    limitPrice: textField(given, 'limitPrice') ?? (price === undefined ? '' : inCents(price)),
     timeInForce: readWords(textField(given, 'timeInForce') ?? 'immediate_or_cancel'),
     expiresAt: textField(given, 'expiresAt') ?? '',
     postOnly: textField(given, 'postOnly') ?? 'no',
@@ -138,6 +139,5 @@ export function readTicket(
 export function priceLimits(ranges: Market['priceRanges']): { min: string; max: string; step: string } {
   const least = (values: Micros[]) => values.reduce((a, b) => (b < a ? b : a));
   const step = least(ranges.map((range) => range.step));
-  const text = (micros: Micros) => trimZeros(formatDollars(micros));
-  return { min: text(step), max: text(1_000_000n - step), step: text(step) };
+  return { min: inCents(step), max: inCents(DOLLAR - step), step: inCents(step) };
 }

@@ -8,6 +8,7 @@ import { isManager, managingRoles } from '../../accounts/organizations/table.js'
 import {
   postForm,
   fieldError,
+  newForm,
   textField,
   type FormFields,
   type FormState,
@@ -22,8 +23,9 @@ import { isPlaced, type ListedMarket } from '../market/market.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';
 import { readSwitch } from '../risk/switches.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
-import { loadingPage, MARKETS_SECTION, toFreshness } from './freshness.js';
 import type { MinuteBook } from '../weather/minutes.js';
+import { deskAddress } from './addresses.js';
+import { loadingPage, toFreshness } from './freshness.js';
 import type { ClimateWatch } from '../climate/watch.js';
 import type { Orders } from '../orders/order.js';
 import { findTaken } from '../orders/queries.js';
@@ -45,71 +47,30 @@ export interface MarketsPagesDeps {
 
 type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };
 
+export type TicketView = ReturnType<typeof toTicketView>;
+
+/** Renders a ticket on the desk. */
+type ShowTicket = (
+  req: Request,
+  res: Response,
+  shown: { snapshot: Snapshot; market: ListedMarket; ticket: TicketView },
+) => Promise<void>;
+
 /**
  * A GET with an order shows the review. The form that places the order carries an id, so that repeated posts place only
  * one.
  */
-export function addTicketPages(router: Router, context: Context, deps: MarketsPagesDeps): void {
+export function createTickets(context: Context, deps: MarketsPagesDeps) {
   const { clock } = context;
   const { refreshSeconds } = context.config.trading;
 
-  router.get('/markets/:ticker', async (req, res) => {
-    const day = findDayOfUnlisted(deps.snapshots.current, req);
-    if (day !== undefined) return res.redirect(303, day);
-    const facts = await readFacts(context, deps.snapshots.current, req, res);
-    if (!facts) return showLoading(req, res);
-    const query = readQuery(req);
-    const { form, result } = await tryQuery(res, query, async () => {
-      requireOnce(query);
-      return review(deps.orders, res, facts, fill(res, query, facts));
-    });
-    await show(req, res, facts, form, result ?? null);
-  });
-
-  postForm(router, '/markets/:ticker', {
-    before: [requireRole(...managingRoles)],
-    async act(req, res, fields) {
-      const { orgId } = sessionOf(res);
-      const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
-      if (!market) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
-      const order = readTicket(fields, market);
-      const id = textField(fields, 'id') ?? '';
-      if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not the id of a recent form');
-      const { trade, isRepeat } = await deps.orders.place({
-        ...order,
-        orgId,
-        mode: 'paper',
-        by: byMember(res),
-        idempotencyKey: id,
-        ticker: market.ticker,
-      });
-      res.redirect(303, `/dashboard/portfolio/orders/${trade.id}?done=${isRepeat ? 'repeated' : 'placed'}`);
-    },
-    show: showAgain,
-    codes: ticketCodes,
-  });
-
-  async function showAgain(req: Request, res: Response, form: FormState): Promise<void> {
-    const facts = await readFacts(context, deps.snapshots.current, req, res);
-    if (!facts) return showLoading(req, res);
-    const values = fill(res, form.values, facts);
-    await show(req, res, facts, renewed(form), await tryReview(deps.orders, res, facts, values));
-  }
-
-  async function show(
-    req: Request,
-    res: Response,
-    facts: TicketFacts,
-    form: FormState,
-    reviewed: Reviewed | null,
-  ) {
+  function toView(res: Response, facts: TicketFacts, form: FormState, reviewed: Reviewed | null): TicketView {
     const { snapshot } = facts;
     const { sources } = deps.snapshots;
     const { role, marketAccess } = sessionOf(res);
     const now = new Date(clock.now());
-    const page = { view: 'markets/ticket', title: 'Paper order', section: MARKETS_SECTION };
     const values = { ...form.values, ...fill(res, form.values, facts), id: newFormId(clock.now()) };
-    const view = toTicketView({
+    return toTicketView({
       ...facts,
       form: { ...form, values },
       isFollowing: textField(form.values, 'limitPrice') === undefined,
@@ -122,11 +83,85 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
       error: res.locals.error as AppError | undefined,
       now,
     });
-    await renderPage(context, req, res, page, view);
+  }
+
+  /** For a market that the reader has not opened: its ticket before anything is typed. */
+  async function readView(
+    res: Response,
+    snapshot: Snapshot,
+    market: ListedMarket,
+    given: FormFields,
+  ): Promise<TicketView> {
+    const facts = await readFacts(context, snapshot, market, res);
+    return toView(
+      res,
+      facts,
+      newForm(given),
+      await tryReview(deps.orders, res, facts, fill(res, given, facts)),
+    );
   }
 
   const showLoading = (req: Request, res: Response) =>
     renderPage(context, req, res, loadingPage, { sources: deps.snapshots.sources });
+
+  return { toView, readView, showLoading };
+}
+
+export function addTicketRoutes(
+  router: Router,
+  context: Context,
+  deps: MarketsPagesDeps,
+  { toView, showLoading }: ReturnType<typeof createTickets>,
+  show: ShowTicket,
+): void {
+  const { clock } = context;
+  router.get('/markets/:ticker', async (req, res) => {
+    const snapshot = deps.snapshots.current;
+    const day = findDayOfUnlisted(snapshot, req);
+    if (day !== undefined) return res.redirect(303, day);
+    if (!snapshot) return showLoading(req, res);
+    const market = findMarket(snapshot, req);
+    const facts = await readFacts(context, snapshot, market, res);
+    const query = readQuery(req);
+    const { form, result } = await tryQuery(res, query, async () => {
+      requireOnce(query);
+      return review(deps.orders, res, facts, fill(res, query, facts));
+    });
+    await show(req, res, { snapshot, market, ticket: toView(res, facts, form, result ?? null) });
+  });
+
+  postForm(router, '/markets/:ticker', {
+    before: [requireRole(...managingRoles)],
+    async act(req, res, fields) {
+      const { orgId } = sessionOf(res);
+      const market = deps.snapshots.current && findMarket(deps.snapshots.current, req);
+      if (!market) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
+      const { ticker } = market;
+      const order = readTicket(fields, market);
+      const idempotencyKey = textField(fields, 'id') ?? '';
+      if (!isFreshId(idempotencyKey, clock.now())) throw fieldError('id', 'is not the id of a recent form');
+      const { trade, isRepeat } = await deps.orders.place({
+        ...order,
+        orgId,
+        mode: 'paper',
+        by: byMember(res),
+        idempotencyKey,
+        ticker,
+      });
+      const { side, action, contracts } = order;
+      const done = isRepeat ? 'repeated' : 'placed';
+      res.redirect(303, `${deskAddress(ticker, { side, action, contracts, id: trade.id, done })}#book`);
+    },
+    async show(req, res, form) {
+      const snapshot = deps.snapshots.current;
+      if (!snapshot) return showLoading(req, res);
+      const market = findMarket(snapshot, req);
+      const facts = await readFacts(context, snapshot, market, res);
+      const reviewed = await tryReview(deps.orders, res, facts, fill(res, form.values, facts));
+      await show(req, res, { snapshot, market, ticket: toView(res, facts, renewed(form), reviewed) });
+    },
+    codes: ticketCodes,
+  });
 }
 
 /** Null without a fee rule or an offer. */
@@ -160,15 +195,12 @@ function fill(res: Response, given: FormFields, { book, held }: TicketFacts) {
   return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held);
 }
 
-/** Undefined before the first prices arrive. */
 async function readFacts(
   { db, config }: Context,
-  snapshot: Snapshot | undefined,
-  req: Request,
+  snapshot: Snapshot,
+  market: ListedMarket,
   res: Response,
-): Promise<TicketFacts | undefined> {
-  if (!snapshot) return undefined;
-  const market = findMarket(snapshot, req);
+): Promise<TicketFacts> {
   const { orgId } = sessionOf(res);
   const whole = snapshot.data.books.get(market.ticker) ?? emptyBook;
   const [tradingSwitch, cash, holdings, taken] = await Promise.all([

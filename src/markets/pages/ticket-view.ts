@@ -4,11 +4,11 @@ import { textField, type FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatPrice } from '../../core/pages/format.js';
 import { asksOf, bidsOf, type OrderBook, type Side } from '../market/book.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
-import { formatDollars, type Micros } from '../market/money.js';
+import type { Micros } from '../market/money.js';
 import type { OrderRefusal } from '../orders/order.js';
 import type { Action } from '../ledger/order-input.js';
 import type { Holding } from '../ledger/positions.js';
-import { addressOfEvent, overviewAddress, streamAddress, ticketAddress, trimZeros } from './addresses.js';
+import { addressOfEvent, inCents, overviewAddress, ticketAddress } from './addresses.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Freshness } from './freshness.js';
 import { toBookLevels } from './ladder.js';
@@ -57,7 +57,6 @@ export function toTicketView(input: TicketInput) {
     ticker,
     action: ticketAddress(ticker),
     ...toSubject(market),
-    streamHref: streamAddress(market.station?.id),
     rules: toRules(market),
     closeTime: market.closeTime,
     tabs: toTabs(input),
@@ -77,6 +76,7 @@ export function toTicketView(input: TicketInput) {
     isResting: form.values.timeInForce?.includes('good_till') ?? false,
     limit: toLimit(input),
     signalNote: describeSignal(input, side),
+    slider: sliderOf(input, side),
     review: input.review,
     refusal: toRefusal(input),
     tradingSwitch: input.tradingSwitch,
@@ -89,10 +89,13 @@ export function toTicketView(input: TicketInput) {
 
 function toLimit({ market, form, isFollowing, snapshot: { asOf } }: TicketInput) {
   const { min, max, step } = priceLimits(market.priceRanges);
-  const hint = 'In dollars: 0.42 is 42¢.';
+  const hint = `From ${min} to ${max}.`;
   const time = asOf.toISOString().slice(11, 19);
   return {
-    label: form.values.action === 'buy' ? 'Limit price: pay at most' : 'Limit price: take at least',
+    label:
+      form.values.action === 'buy'
+        ? 'Limit price in cents: pay at most'
+        : 'Limit price in cents: take at least',
     hint: isFollowing ? `Price at ${time} UTC. ${hint}` : hint,
     attributes: {
       min,
@@ -103,6 +106,13 @@ function toLimit({ market, form, isFollowing, snapshot: { asOf } }: TicketInput)
       ...(isFollowing ? { 'data-follows': `Follows the market until you change it. ${hint}` } : {}),
     },
   };
+}
+
+/** The most contracts that the slider offers: all that is held, or all that is asked. */
+function sliderOf({ book, held, form: { values } }: TicketInput, side: Side): number {
+  const asked = asksOf(book, side).reduce((sum, { contracts }) => sum + contracts, 0);
+  const most = values.action === 'sell' ? (held?.contracts ?? 1) : asked;
+  return Math.max(2, Math.ceil(most), Number(values.contracts) || 0);
 }
 
 /** Null unless the price has moved away from the signal that the ticket was opened from. */
@@ -184,7 +194,7 @@ function toRefusal({ refusal, market, isFollowing, form: { values } }: TicketInp
       ? { text: `Contracts: at most ${formatDecimal(remedy.atMost)} now.`, value: remedy.atMost }
       : {
           text: `Limit: ${remedy.bound} ${formatPrice(remedy.price)} now.`,
-          value: trimZeros(formatDollars(remedy.price)),
+          value: inCents(remedy.price),
         };
   const query = Object.fromEntries(ticketFields.map((name) => [name, textField(values, name)]));
   return {

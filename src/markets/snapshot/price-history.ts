@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm';
 import { type Clock, DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import { insertRows, selectRows } from '../../core/db/sql.js';
+import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import type { MarketEvent } from '../market/event.js';
 import type { Micros } from '../market/money.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
@@ -43,7 +44,7 @@ export function createPriceRecorder({
             marketSource,
             eventTicker: event.eventTicker,
             at,
-            prices: bestPrices(event),
+            prices: bestPrices(event, forecastOf(snapshot.forecasts, event)),
           })),
         );
       lastMs = stepMs;
@@ -54,9 +55,16 @@ export function createPriceRecorder({
   };
 }
 
-export const bestPrices = ({ markets }: MarketEvent): Record<string, BestPrices> =>
+export const bestPrices = (
+  { markets }: Pick<MarketEvent, 'markets'>,
+  day: Pick<DayForecast, 'probabilities'> | undefined,
+): Record<string, BestPrices> =>
   Object.fromEntries(
-    markets.map(({ ticker, yesBid, yesAsk }) => [ticker, [toNumber(yesBid), toNumber(yesAsk)]]),
+    markets.map(({ ticker, yesBid, yesAsk }) => {
+      const probability = day?.probabilities.get(ticker);
+      const forecast = probability === undefined ? null : Math.round(probability * 1e6);
+      return [ticker, [toNumber(yesBid), toNumber(yesAsk), forecast]];
+    }),
   );
 
 /** A price is at most a million millionths of a dollar. */

@@ -1,8 +1,11 @@
 import { index, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 
-/** YES, in millionths of a dollar; null if the book has no such price. */
-export type BestPrices = [bid: number | null, ask: number | null];
+/**
+ * YES, in millionths of a dollar; null if the book has no such price. The forecast is a probability in millionths, null
+ * if there was none, and missing in older rows.
+ */
+export type BestPrices = [bid: number | null, ask: number | null, forecast?: number | null];
 
 /** Every five minutes while a market is open. Kept for three days. */
 export const priceHistory = pgTable(

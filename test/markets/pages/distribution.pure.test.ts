@@ -232,6 +232,7 @@ it('the chart has a text description and all its numbers in a table', () => {
   expect(chart.rows.find(({ degree }) => degree === '71°')).toEqual({
     degree: '71°',
     probability: '26.0%',
+    market: expect.stringMatching(/%$|no price/),
     bracket: '70° to 71°',
   });
 });

@@ -71,7 +71,7 @@ beforeAll(async () => {
 const sale = (fields: Record<string, string>) => ({
   side: 'yes',
   action: 'sell',
-  limitPrice: '0.55',
+  limitPrice: '55',
   timeInForce: 'immediate_or_cancel',
   ...fields,
 });
@@ -330,14 +330,14 @@ describe('a sale', () => {
     expect(words).toContain('Realised against the average cost, before fees −$5.20');
     expect(words).toContain('Remaining 0 contracts');
     expect(text).toMatch(/name="contracts"[^>]*value="120"/);
-    expect(text).toMatch(/name="limitPrice"[^>]*value="0\.55"/);
-    const typed = await read(trader.browser, `${sellPath(COLD)}&contracts=110&limitPrice=0.56`);
+    expect(text).toMatch(/name="limitPrice"[^>]*value="55"/);
+    const typed = await read(trader.browser, `${sellPath(COLD)}&contracts=110&limitPrice=56`);
     expect(typed.words).toContain('100 of 110 fill now');
-    const tooMany = await read(trader.browser, `${sellPath(COLD)}&contracts=121&limitPrice=0.55`);
+    const tooMany = await read(trader.browser, `${sellPath(COLD)}&contracts=121&limitPrice=55`);
     expect(tooMany.words).toContain('121 YES of');
     expect(tooMany.words).toContain('Contracts: at most 120 now.');
     expect(tooMany.words).not.toContain('Place paper order');
-    const wrong = await read(trader.browser, `${sellPath(COLD)}&contracts=1&limitPrice=0.555`);
+    const wrong = await read(trader.browser, `${sellPath(COLD)}&contracts=1&limitPrice=55.5`);
     expect(wrong.status).toBe(400);
   });
 
@@ -369,10 +369,10 @@ describe('a sale', () => {
     const tooMany = await send({ contracts: '500' });
     expect(tooMany.status).toBe(422);
     expect(tooMany.text).toMatch(/name="contracts"[^>]*value="500"/);
-    const tooDear = await send({ contracts: '5', limitPrice: '0.90' });
+    const tooDear = await send({ contracts: '5', limitPrice: '90' });
     expect(tooDear.status).toBe(422);
     expect(tooDear.text).toContain('The limit price is 90¢');
-    expect((await send({ contracts: '5', limitPrice: '0.555' })).status).toBe(400);
+    expect((await send({ contracts: '5', limitPrice: '55.5' })).status).toBe(400);
     expect((await send({ contracts: '5\0' })).status).toBe(400);
     const old = await send({ id: uuid({ msecs: now().getTime() - 2 * 86_400_000 }), contracts: '5' });
     expect([old.status, old.text.includes('was renewed')]).toEqual([400, true]);
@@ -383,8 +383,10 @@ describe('a sale', () => {
     const form = { id: idOf(text), ...sale({ contracts: '120' }) };
     const [one, two] = [await post(trader, form), await post(trader, form)];
     expect([one.status, two.status]).toEqual([303, 303]);
-    const [path, done] = one.headers.get('location')!.split('?');
-    expect([done, two.headers.get('location')]).toEqual(['done=placed', `${path}?done=repeated`]);
+    const desk = one.headers.get('location')!;
+    expect(desk).toContain('&done=placed#book');
+    expect(two.headers.get('location')).toBe(desk.replace('placed', 'repeated'));
+    const path = `/dashboard/portfolio/orders/${new URLSearchParams(desk.split(/[?#]/)[1]).get('order')}`;
     const order = await read(trader.browser, `${path}?done=placed`);
     expect(order.words).toContain('Sold 120 YES for $64.93 after the fee.');
     expect(order.words).toContain('Sell 120 YES');

@@ -88,8 +88,8 @@ it('a purchase over two levels is quoted exactly as charged', () => {
     'Cash after': '$995.5890',
   });
   expect(quoted.results).toEqual([
-    { label: 'If it is 84° to 85°', change: 5_589_000n },
-    { label: 'If it is not', change: -4_411_000n },
+    { label: 'if it is 84° to 85°', change: 5_589_000n },
+    { label: 'if it is not', change: -4_411_000n },
   ]);
   expect(quoted.chance).toEqual({
     isBuy: true,
@@ -164,7 +164,7 @@ it('a ticket starts with the best price of its side, and a sale with the holding
     side: 'yes',
     action: 'buy',
     contracts: '10',
-    limitPrice: '0.42',
+    limitPrice: '42',
     timeInForce: 'immediate_or_cancel',
     expiresAt: '',
     postOnly: 'no',
@@ -175,7 +175,7 @@ it('a ticket starts with the best price of its side, and a sale with the holding
     side: 'no',
     contracts: '7',
     // Six sell to a bid at 58, and the seventh to one at 57.
-    limitPrice: '0.57',
+    limitPrice: '57',
   });
   expect(fillTicket({ side: '<script>' }, { yes: [], no: [] }, undefined)).toMatchObject({
     side: 'yes',
@@ -184,11 +184,11 @@ it('a ticket starts with the best price of its side, and a sale with the holding
 });
 
 it.each([
-  { given: {}, held: 120, contracts: '120', limitPrice: '0.55' },
-  { given: {}, held: 999, contracts: '999', limitPrice: '0.55' },
-  { given: { contracts: '100' }, held: 120, contracts: '100', limitPrice: '0.56' },
-  { given: { contracts: 'x' }, held: 120, contracts: 'x', limitPrice: '0.56' },
-  { given: { limitPrice: '0.6' }, held: 120, contracts: '120', limitPrice: '0.6' },
+  { given: {}, held: 120, contracts: '120', limitPrice: '55' },
+  { given: {}, held: 999, contracts: '999', limitPrice: '55' },
+  { given: { contracts: '100' }, held: 120, contracts: '100', limitPrice: '56' },
+  { given: { contracts: 'x' }, held: 120, contracts: 'x', limitPrice: '56' },
+  { given: { limitPrice: '60' }, held: 120, contracts: '120', limitPrice: '60' },
 ])('a sale starts at the lowest bid that it takes: $given of $held', ({ given, held, ...filled }) => {
   const fields = { ...given, side: 'yes', action: 'sell' };
   expect(fillTicket(fields, deep, { ...position, contracts: held })).toMatchObject(filled);
@@ -204,10 +204,10 @@ it.each([
   { field: 'contracts', value: '9'.repeat(300) },
   { field: 'limitPrice', value: '0' },
   { field: 'limitPrice', value: '0.00' },
-  { field: 'limitPrice', value: '1.00' },
-  { field: 'limitPrice', value: '0.425' },
-  { field: 'limitPrice', value: '0.42\u0000' },
-  { field: 'limitPrice', value: '0,42' },
+  { field: 'limitPrice', value: '100' },
+  { field: 'limitPrice', value: '42.5' },
+  { field: 'limitPrice', value: '42\u0000' },
+  { field: 'limitPrice', value: '42,0' },
   { field: 'side', value: 'maybe' },
   { field: 'action', value: 'hold' },
   { field: 'timeInForce', value: 'forever' },

@@ -1,0 +1,180 @@
+import { formatCount, formatDecimal } from '../../core/pages/format.js';
+import { forecastOf, type DayForecast } from '../learning/forecast.js';
+import type { Holding } from '../ledger/positions.js';
+import { asksOf } from '../market/book.js';
+import { valueOf } from '../market/contracts.js';
+import type { MarketEvent } from '../market/event.js';
+import type { TemperatureKind } from '../market/market.js';
+import { DOLLAR } from '../market/money.js';
+import { TIME_TO_LIVE_MS } from '../market/source.js';
+import type { ListedOrder } from '../portfolio/order-queries.js';
+import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
+import { formatOdds } from '../scores/gates.js';
+import type { EventSignals, Gate } from '../signals/signal.js';
+import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
+import { addressOfEvent, ticketAddress } from './addresses.js';
+import { isTradable } from './choice.js';
+import { kindLabels, toMarketView } from './labels.js';
+import { whenOf, type OwnAccount } from './market-view.js';
+import { toOrderView } from './order-view.js';
+import { isFound, shownEvents } from './overview-view.js';
+import { currentSignals, signalsOff, toSignalView } from './signals-view.js';
+import { isOpen } from '../ledger/orders-table.js';
+import { expectedOf } from './probabilities.js';
+
+const MAX_SHOWN = 60;
+
+export interface DeskInput {
+  snapshot: Snapshot;
+  own: OwnAccount;
+  chosen: MarketEvent | undefined;
+  now: Date;
+}
+
+/**
+ * Every city's current day or hour, and whatever has a signal or is held; the largest edge first, multiplied by the share
+ * of the evidence that the gate needs.
+ */
+export function listOpportunities(
+  { snapshot, own, chosen, now }: DeskInput,
+  { kind, q }: { kind: TemperatureKind; q: string },
+) {
+  const reports = new Map(own.signals.events.map((report) => [report.eventTicker, report]));
+  const held = (event: MarketEvent) =>
+    event.markets.flatMap(({ ticker }) => own.holdings.get(ticker) ?? []).map(nameHolding);
+  const isWanted = (event: MarketEvent) =>
+    isTradable(event, now) &&
+    (held(event).length > 0 || currentSignals(reports.get(event.eventTicker), now).length > 0);
+  const events = new Set([
+    ...shownEvents(snapshot, kind, now),
+    ...snapshot.events.filter((event) => isWanted(event)),
+  ]);
+  return [...events]
+    .filter(({ station }) => isFound(station, q))
+    .map((event) => {
+      const day = forecastOf(snapshot.forecasts, event);
+      const expected = day ? expectedOf(day, event) : null;
+      return {
+        event,
+        city: event.station.city,
+        kind: event.kind === 'hourly' ? null : kindLabels[event.kind].short,
+        when: whenOf(event, now),
+        href: addressOfEvent(event, { q }),
+        isCurrent: event.eventTicker === chosen?.eventTicker,
+        expected: expected === null ? null : Math.round(expected),
+        held: held(event),
+        ...toChance(event, reports.get(event.eventTicker), { snapshot, day, now }),
+      };
+    })
+    .sort((a, b) => b.score - a.score || (a.city < b.city ? -1 : a.city > b.city ? 1 : 0));
+}
+
+export function toOpportunities(input: DeskInput, asked: { kind: TemperatureKind; q: string }) {
+  const { snapshot, own, now } = input;
+  const rows = listOpportunities(input, asked).slice(0, MAX_SHOWN);
+  return { rows, ...summarize(snapshot, own, now) };
+}
+
+const nameHolding = ({ contracts, side }: Holding): string =>
+  `${formatDecimal(contracts)} ${side.toUpperCase()}`;
+
+function toChance(
+  event: MarketEvent,
+  report: EventSignals | undefined,
+  { snapshot, day, now }: { snapshot: Snapshot; day: DayForecast | undefined; now: Date },
+) {
+  const [best, ...more] = currentSignals(report, now);
+  if (best) return { score: best.edge, signal: { ...toSignalView(best), more: more.length }, withheld: null };
+  const count = report?.suppressed.filter(({ isWithheld }) => isWithheld).length ?? 0;
+  if (!report || !day || count === 0) return { score: 0, signal: null, withheld: null };
+  const { gate } = report;
+  return {
+    score: shareOf(gate) * edgeOf(event, day, snapshot),
+    signal: null,
+    withheld: {
+      count: formatCount(count, 'purchase'),
+      evidence: gate.n === 0 ? null : `${formatOdds(gate.evidence)} of ${formatOdds(gate.needed)} to 1`,
+    },
+  };
+}
+
+/** An open gate counts in full. */
+const shareOf = ({ isOpen, evidence, needed, n }: Gate): number =>
+  isOpen ? 1 : n === 0 ? 0 : Math.min(0.99, evidence / needed);
+
+/** Before fees, at the best ask. */
+function edgeOf({ markets }: MarketEvent, { probabilities }: DayForecast, { data }: Snapshot): number {
+  const edges = markets.flatMap(({ ticker }) => {
+    const [book, yes] = [data.books.get(ticker), probabilities.get(ticker)];
+    if (!book || yes === undefined) return [];
+    return (['yes', 'no'] as const).flatMap((side) => {
+      const ask = asksOf(book, side)[0];
+      return ask ? [(side === 'yes' ? yes : 1 - yes) - Number(ask.price) / Number(DOLLAR)] : [];
+    });
+  });
+  return Math.max(0, ...edges);
+}
+
+/** Why nothing is proposed, if one reason applies to all events; null while there are signals. */
+function summarize(snapshot: Snapshot, { signals: report }: OwnAccount, now: Date) {
+  const counts = report.events
+    .map(({ suppressed }) => suppressed.filter(({ isWithheld }) => isWithheld).length)
+    .filter((count) => count > 0);
+  const withheld = counts.reduce((sum, count) => sum + count, 0);
+  const hasSignals = report.events.some((event) => currentSignals(event, now).length > 0);
+  return {
+    none: hasSignals ? null : noneBecause(snapshot, withheld > 0, now),
+    withheld:
+      withheld === 0
+        ? null
+        : `${formatCount(withheld, 'purchase')} in ${formatCount(counts.length, 'event')} ${withheld === 1 ? 'is' : 'are'} withheld until the evidence for their forecasts suffices.`,
+  };
+}
+
+function noneBecause(snapshot: Snapshot, areWithheld: boolean, now: Date): string {
+  if (ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS)
+    return 'No signals: the prices have expired. Signals return with the next prices.';
+  if (snapshot.events.length === 0) return 'No signals: the venue lists no markets that Gauge can forecast.';
+  if (snapshot.forecasts.size === 0) return 'No signals: there is no forecast yet.';
+  const { gates } = snapshot.gates;
+  if (!gates.some(({ isOpen: isGateOpen }) => isGateOpen)) return signalsOff(gates.length);
+  if (areWithheld) return 'No signals: every purchase that is worth its cost at these prices is withheld.';
+  return 'No signals: at these prices and after fees, no purchase is worth its cost.';
+}
+
+/** Open orders first, then the newest. */
+export const toDeskOrders = (orders: readonly ListedOrder[], snapshot: Snapshot, mayChange: boolean) =>
+  orders
+    .toSorted((a, b) => Number(isOpen(b.status)) - Number(isOpen(a.status)))
+    .map((order) => ({
+      ...toOrderView(order, snapshot),
+      mayCancel: mayChange && order.status === 'resting' && order.cancelRequestedAt === null,
+    }));
+
+export const toDeskPositions = (
+  { positions }: Pick<Portfolio, 'positions'>,
+  snapshot: Snapshot,
+  mayTrade: boolean,
+) =>
+  positions.map((position) => ({
+    ...position,
+    market: toMarketView(position),
+    value: position.mark.value,
+    edge: edgeIfHeld(position, snapshot),
+    closeHref:
+      mayTrade && position.mark.status === 'active' && position.mark.unsellableContracts < position.contracts
+        ? ticketAddress(position.ticker, {
+            side: position.side,
+            action: 'sell',
+            contracts: position.contracts,
+          })
+        : null,
+  }));
+
+/** The forecast's value of holding over selling now, per contract; null if either is unknown. */
+function edgeIfHeld({ ticker, side, contracts, mark }: ValuedPosition, snapshot: Snapshot): number | null {
+  const event = snapshot.events.find(({ markets }) => markets.some((market) => market.ticker === ticker));
+  const yes = event && forecastOf(snapshot.forecasts, event)?.probabilities.get(ticker);
+  if (yes === undefined || mark.value === null || mark.status !== 'active') return null;
+  return (side === 'yes' ? yes : 1 - yes) - Number(mark.value) / Number(valueOf(DOLLAR, contracts));
+}

@@ -1,0 +1,106 @@
+import { toLineChart } from '../../core/charts/line-chart.js';
+import { formatCount, formatPrice, formatProbability, utc } from '../../core/pages/format.js';
+import { HOUR_MS } from '../../core/time.js';
+import type { DayForecast } from '../learning/forecast.js';
+import { labelOf, type Market } from '../market/market.js';
+import { perContract } from '../market/contracts.js';
+import { CENT } from '../market/money.js';
+import type { ListedOrder } from '../portfolio/order-queries.js';
+import { bestPrices, PRICE_STEP_MS, type PriceHistory, type PricePoint } from '../snapshot/price-history.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
+
+const clock = utc({ hour: '2-digit', minute: '2-digit' });
+
+interface Shown {
+  at: Date;
+  bid: number | null;
+  ask: number | null;
+  /** Cents, as the price. */
+  price: number | null;
+  forecast: number | null;
+  fills: ListedOrder[];
+}
+
+/** A market's price, forecast and fills over the recorded time. Null before anything is recorded. */
+export function toPriceLine(
+  { points: recorded, stepMs }: PriceHistory,
+  market: Market,
+  {
+    day,
+    orders,
+    asOf,
+  }: Pick<Snapshot, 'asOf'> & { day: DayForecast | undefined; orders: readonly ListedOrder[] },
+) {
+  const last = recorded.at(-1);
+  if (!last) return null;
+  const isNewer = market.status === 'active' && asOf > last.at;
+  const now = { at: asOf, prices: bestPrices({ markets: [market] }, day) };
+  const points = withGaps(isNewer ? [...recorded, now] : recorded, stepMs).map((point): Shown => ({
+    ...toPrices(point, market),
+    at: point.at,
+    fills: [],
+  }));
+  for (const order of orders)
+    if (order.ticker === market.ticker && order.filledContracts > 0 && order.createdAt >= points[0]!.at)
+      nearest(points, order.createdAt).fills.push(order);
+  const labels = points.map(describe);
+  const axis = points.map(({ at }) => clock.format(new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS)));
+  return {
+    label: labelOf(market),
+    price: toLineChart({
+      summary: `YES of ${labelOf(market)} in cents: its price and the forecast’s probability. ${labels.at(-1)}. The numbers are in the table below.`,
+      labels,
+      axis,
+      lines: [
+        { name: 'market', values: points.map(({ price }) => price) },
+        { name: 'model', values: points.map(({ forecast }) => forecast) },
+      ],
+      marks: points.flatMap(({ fills }, index) =>
+        fills.map((order) => ({ index, name: order.action, value: centsOf(order) })),
+      ),
+      hasZero: false,
+      formatTick: (cents) => `${cents}¢`,
+    }),
+    /** Newest first. */
+    rows: points.filter(({ price, forecast }) => price !== null || forecast !== null).toReversed(),
+  };
+}
+
+const centsOf = ({ value, filledContracts, side }: ListedOrder): number => {
+  const paid = Number(perContract(value, filledContracts)) / Number(CENT);
+  return side === 'yes' ? paid : 100 - paid;
+};
+
+function toPrices({ prices }: PricePoint, { ticker }: Market) {
+  const [bid, ask, forecast] = (prices[ticker] ?? [null, null]).map((value) =>
+    value == null ? null : value / Number(CENT),
+  ) as [number | null, number | null, number | null | undefined];
+  const known = [bid, ask].filter((price) => price !== null);
+  const price = known.length === 0 ? null : known.reduce((sum, each) => sum + each, 0) / known.length;
+  return { bid, ask, price, forecast: forecast ?? null };
+}
+
+const nearest = (points: readonly Shown[], at: Date): Shown =>
+  points.reduce((a, b) =>
+    Math.abs(b.at.getTime() - at.getTime()) < Math.abs(a.at.getTime() - at.getTime()) ? b : a,
+  );
+
+/** The current prices arrive slightly later than the step they belong to. */
+function withGaps(points: readonly PricePoint[], stepMs: number): PricePoint[] {
+  return points.flatMap((point, i) => {
+    const before = points[i - 1];
+    const isMissing = before && point.at.getTime() - before.at.getTime() >= stepMs + PRICE_STEP_MS;
+    return isMissing ? [{ at: before.at, prices: {} }, point] : [point];
+  });
+}
+
+function describe({ at, price, forecast, fills }: Shown): string {
+  return [
+    `${clock.format(at)} UTC: ${price === null ? 'no price' : `price ${Number(price.toFixed(1))}¢`}`,
+    ...(forecast === null ? [] : [`forecast ${formatProbability(forecast / 100)}`]),
+    ...fills.map(
+      ({ action, filledContracts, side, value }) =>
+        `${action === 'buy' ? 'bought' : 'sold'} ${formatCount(filledContracts, side.toUpperCase(), side.toUpperCase())} at ${formatPrice(perContract(value, filledContracts))}`,
+    ),
+  ].join(', ');
+}
