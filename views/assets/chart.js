@@ -1,13 +1,19 @@
-/** Shows the values of the bar under the pointer. The table below the chart contains the same numbers. */
+/** Shows the values of the bar under the pointer beside it. The table below the chart contains the same numbers. */
 export function hoverCharts() {
-  document.addEventListener('pointerover', ({ target }) => {
+  const tip = document.createElement('p');
+  tip.className = 'chart-tip';
+  tip.ariaHidden = 'true';
+  document.addEventListener('pointermove', ({ target, clientX, clientY }) => {
     const bar = target.closest('[data-chart] [data-label]');
     for (const other of document.querySelectorAll('[data-hovered]')) if (other !== bar) delete other.dataset.hovered;
-    if (bar) bar.dataset.hovered = '';
-    const chart = bar?.closest('[data-chart]');
-    for (const readout of document.querySelectorAll('[data-chart] [data-readout]')) {
-      readout.dataset.idle ??= readout.textContent;
-      readout.textContent = chart?.contains(readout) ? bar.dataset.label : readout.dataset.idle;
+    if (!bar) {
+      tip.remove();
+      return;
     }
+    bar.dataset.hovered = '';
+    if (!tip.isConnected) document.body.append(tip);
+    if (tip.textContent !== bar.dataset.label) tip.textContent = bar.dataset.label;
+    tip.style.left = `${Math.max(8, Math.min(clientX + 12, innerWidth - tip.offsetWidth - 8))}px`;
+    tip.style.top = `${clientY + 16}px`;
   });
 }

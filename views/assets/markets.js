@@ -61,6 +61,7 @@ async function refresh(address) {
 function followSearch() {
   const form = document.querySelector('form#search');
   if (!form) return;
+  form.querySelector('button').hidden = true;
   let timer;
   const show = async () => {
     const fields = [...new FormData(form)].filter(([, value]) => value !== '');

@@ -32,8 +32,8 @@ export interface DeskInput {
 }
 
 /**
- * Every city's current day or hour, and whatever has a signal or is held; the largest edge first, multiplied by the share
- * of the evidence that the gate needs.
+ * Every city's current day or hour, and whatever has a signal or is held. Signals come first, then the largest edge,
+ * multiplied by the share of the evidence that the gate needs.
  */
 export function listOpportunities(
   { snapshot, own, chosen, now }: DeskInput,
@@ -66,7 +66,12 @@ export function listOpportunities(
         ...toChance(event, reports.get(event.eventTicker), { snapshot, day, now }),
       };
     })
-    .sort((a, b) => b.score - a.score || (a.city < b.city ? -1 : a.city > b.city ? 1 : 0));
+    .sort(
+      (a, b) =>
+        Number(!a.signal) - Number(!b.signal) ||
+        b.score - a.score ||
+        (a.city < b.city ? -1 : a.city > b.city ? 1 : 0),
+    );
 }
 
 export function toOpportunities(input: DeskInput, asked: { kind: TemperatureKind; q: string }) {
@@ -92,7 +97,7 @@ function toChance(
     score: shareOf(gate) * edgeOf(event, day, snapshot),
     signal: null,
     withheld: {
-      count: formatCount(count, 'purchase'),
+      count,
       evidence: gate.n === 0 ? null : `${formatOdds(gate.evidence)} of ${formatOdds(gate.needed)} to 1`,
     },
   };

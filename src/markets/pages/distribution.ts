@@ -2,14 +2,8 @@ import type { DayForecast } from '../learning/forecast.js';
 import type { MarketEvent } from '../market/event.js';
 import { bracketLabel } from '../market/brackets.js';
 import { kindLabels } from './labels.js';
-import {
-  formatDecimal,
-  formatDegrees,
-  formatExactProbability,
-  formatPrice,
-} from '../../core/pages/format.js';
+import { formatDecimal, formatDegrees, formatExactProbability } from '../../core/pages/format.js';
 import type { Holding } from '../ledger/positions.js';
-import { perContract } from '../market/contracts.js';
 import { degreesOf, impliedProbabilities, possibleDegrees, type Degree } from './probabilities.js';
 
 export const CHART_HEIGHT = 170;
@@ -103,11 +97,11 @@ const toPins = (degrees: readonly Degree[], holdings: ReadonlyMap<string, Holdin
   degrees.flatMap(({ ticker }, i) => {
     const held = ticker !== null && degrees[i - 1]?.ticker !== ticker && holdings.get(ticker);
     if (!held) return [];
-    const { contracts, side, cost } = held;
+    const { contracts, side } = held;
     const width = degrees.filter((degree) => degree.ticker === ticker).length;
     return {
       x: percent(step * (i + width / 2)),
-      label: `${formatDecimal(contracts)} ${side.toUpperCase()} at ${formatPrice(perContract(cost, contracts))}`,
+      label: `${formatDecimal(contracts)} ${side.toUpperCase()}`,
     };
   });
 

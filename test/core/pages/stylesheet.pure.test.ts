@@ -8,6 +8,15 @@ it('every sheet has its place in the order', () => {
   expect(styleSheets.map((file) => basename(file)).toSorted()).toEqual(inFolder);
 });
 
+it('every sheet closes each brace that it opens, because a stray one hides the rules of later sheets', () => {
+  const count = (text: string, brace: string) => text.split(brace).length - 1;
+  const unbalanced = styleSheets.filter((file) => {
+    const text = readFileSync(file, 'utf8');
+    return count(text, '{') !== count(text, '}');
+  });
+  expect(unbalanced).toEqual([]);
+});
+
 it('figures side by side begin at the top, also if the note of one is empty', () => {
   const cards = readFileSync(
     styleSheets.find((file) => basename(file) === 'cards.css')!,
