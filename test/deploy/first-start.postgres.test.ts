@@ -29,6 +29,8 @@ beforeAll(async () => {
     'src',
     'views',
     'migrations',
+    'clients',
+    'LICENSE',
     'dist',
     'tools',
   ])

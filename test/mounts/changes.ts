@@ -364,7 +364,13 @@ const inConsole: Record<string, Prepare | Prepare[]> = {
     id: await own.newWebhook(),
   })),
   'post /console/customers/{slug}/usage/corrections': byOperator(({ own }) => ({
-    fields: { idempotencyKey: own.eventKeys[1]!, quantity: '1', why: 'half-sent', correctionKey: uuid() },
+    fields: {
+      step: 'save',
+      idempotencyKey: own.eventKeys[1]!,
+      quantity: '1',
+      why: 'half-sent',
+      correctionKey: uuid(),
+    },
   })),
   'post /console/customers/{slug}/credits/grant': byOperator(async (world) => ({
     slug: (await createDebtor(world)).slug,
@@ -425,6 +431,7 @@ const inConsole: Record<string, Prepare | Prepare[]> = {
     slug: own.slug,
     fields: { pages: 'usage', expiresInMinutes: '60' },
   })),
+  'post /console/customers/{slug}/view': byOperator(({ own }) => ({ slug: own.slug })),
   'post /console/customers/{slug}/portal/end': byOperator(async ({ service }) => {
     const slug = newSlug();
     const operate = operatorClient(() => service);

@@ -1,3 +1,4 @@
+import { inCents } from '../../src/markets/pages/addresses.js';
 import { v7 as uuid } from 'uuid';
 import type { Role } from '../../src/accounts/organizations/table.js';
 import { CENT, formatDollars } from '../../src/markets/market/money.js';
@@ -68,6 +69,7 @@ export interface Populated {
    */
   position: { ticker: string; bid: string; orderId: string };
   /** A market where YES can be bought, and its price in dollars. The same for every Organization. */
+  /** The limit is in cents. */
   market: { ticker: string; limit: string };
   /** The time of the service, which stands still. */
   now: () => number;
@@ -297,7 +299,7 @@ async function findMarket({ trading }: TestService): Promise<Populated['market']
   return {
     ticker,
     get limit() {
-      return formatDollars(askOf(ticker) + 5n * CENT).replace(/0{1,2}$/, '');
+      return inCents(askOf(ticker) + 5n * CENT);
     },
   };
 }

@@ -397,7 +397,11 @@ describe('API keys in the portal', () => {
       303,
       expect.stringMatching(/^\/portal\/api-keys\//),
     ]);
-    const rows = await database.db.orm.select().from(auditLog).where(eq(auditLog.orgId, own.id));
+    const rows = await database.db.orm
+      .select()
+      .from(auditLog)
+      .where(eq(auditLog.orgId, own.id))
+      .orderBy(auditLog.seq);
     const voucher = `service_key:${key.serviceKey.id}`;
     const named = rows.filter(({ details }) => (details as { voucher?: string }).voucher === voucher);
     expect(named.map(({ action, actor }) => [action, actor])).toEqual(

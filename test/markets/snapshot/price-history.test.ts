@@ -29,9 +29,11 @@ function scene(marketSource: string, ageMs = 0) {
       return {
         marketSource,
         asOf: new Date(clock.ms - ageMs),
+        forecasts: new Map(),
         events: [
           {
             eventTicker: 'OPEN',
+            station: { id: 'KNYC' },
             markets: [market('A', 'active', 410_000n, 425_000n), market('B', 'active', null, null)],
           },
           { eventTicker: 'OVER', markets: [market('C', 'finalized', null, null)] },
@@ -58,7 +60,7 @@ it('best prices of open events are recorded once in five minutes, whichever inst
     '2026-07-15T12:00:00.000Z',
     '2026-07-15T12:05:00.000Z',
   ]);
-  expect(points[0]!.prices).toEqual({ A: [410_000, 425_000], B: [null, null] });
+  expect(points[0]!.prices).toEqual({ A: [410_000, 425_000, null], B: [null, null, null] });
   expect((await read('OVER')).points).toEqual([]);
 });
 
