@@ -161,7 +161,7 @@ it('the chosen bracket has its day as a picture and as text, with and without sc
     await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
     await page.getByRole('img', { name: /its price and the forecast’s probability/ }).waitFor();
     await page.locator('#price-numbers > summary').click();
-    await page.getByRole('table', { name: 'Bid and ask of YES, forecast and reports' }).waitFor();
+    await page.getByRole('table', { name: 'Bid and ask of YES, and the forecast' }).waitFor();
   }
 });
 

@@ -5,7 +5,7 @@ export function filterForms(root) {
   for (const button of root.querySelectorAll(`${filters} button:not([name], [type='button'])`)) button.hidden = true;
 }
 
-const filters = 'form.filters[method="get"]';
+const filters = 'form.filters[method="get"]:not(.look-up)';
 
 /** Shows the results in place, so that the focus stays. */
 export function filterOnChange() {
