@@ -61,7 +61,7 @@ it('the execution of orders is accessible, on a desktop and on a phone, in both 
   await page.goto('/dashboard/scores');
   await page.getByRole('link', { name: 'Execution' }).click();
   await page.waitForURL('**/scores/execution');
-  expect(await page.getByRole('row').count()).toBe(2 + 1 + 2 + 1 + 2 + 1 + 3 + 1);
+  expect(await page.getByRole('row').count()).toBe(3 + 1 + 3 + 1 + 2 + 1 + 3 + 1);
   expect(await findAllBarriers(page)).toEqual([]);
   const today = new Date(service.clock.now()).toISOString().slice(0, 10);
   await page.getByLabel('First day').fill('2026-01-01');

@@ -98,6 +98,7 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
   const show = async (req: Request, res: Response, form: FormState, effect?: Effect[]) => {
     const customer = await readCustomer(deps, req);
     const asked = textField(form.values, 'idempotencyKey') ?? readQuery(req).idempotencyKey;
+    if (asked === undefined) return res.redirect(303, base(customer.slug));
     const { idempotencyKey } = parseInput(keySchema, { idempotencyKey: asked });
     const event = await findEvent(orm, customer.id, idempotencyKey);
     if (!event) throw noEvent();
