@@ -38,6 +38,11 @@ try {
   for (const [name, show] of Object.entries(pages)) await picture(owner, name, show);
   await owner.context().clearCookies();
   await picture(owner, 'sign-in', '/login');
+  await picture(owner, 'customers', async (page) => {
+    await logIn(page, service, 'operator');
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.waitForURL('**/console');
+  });
 } finally {
   await chromium.close();
   await service.stop();
@@ -61,16 +66,21 @@ async function picture(page: Page, name: string, show: Show): Promise<void> {
   console.log(name);
 }
 
-async function signIn(chromium: Browser, { demo, url }: Service): Promise<Page> {
-  const { email, password } = demo!.logins.find(({ role }) => role === 'owner')!;
-  const context = await chromium.newContext({ baseURL: url, locale: 'en-GB', timezoneId: 'Europe/Berlin' });
+async function signIn(chromium: Browser, service: Service): Promise<Page> {
+  const baseURL = service.url;
+  const context = await chromium.newContext({ baseURL, locale: 'en-GB', timezoneId: 'Europe/Berlin' });
   const page = await context.newPage();
-  await page.goto('/login');
+  await logIn(page, service, 'owner');
+  await page.waitForURL('**/dashboard');
+  return page;
+}
+
+async function logIn(page: Page, { demo }: Service, role: 'owner' | 'operator'): Promise<void> {
+  const { email, password } = demo!.logins.find((login) => login.role === role)!;
+  await page.goto(role === 'operator' ? '/login?next=%2Fconsole' : '/login');
   await page.getByLabel('E-mail address').fill(email);
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-  await page.waitForURL('**/dashboard');
-  return page;
 }
 
 /** Creates data for the demo's pages and returns each page's URL or the actions that lead to it. */
@@ -116,16 +126,12 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     'api-key-revoke': `${production}/revoke`,
     'cut-over': cutOver,
     usage: '/dashboard/usage',
-    'usage-chart': async (page) => {
-      await page.goto('/dashboard/usage');
-      await page.evaluate(`document.querySelector('.tiles').scrollIntoView()`);
-    },
+    'usage-product': '/dashboard/usage?product=forecast-api',
     'usage-day': '/dashboard/usage?range=day',
     events: '/dashboard/usage/events',
     entitlements: '/dashboard/entitlements',
     markets: async (page) => {
       await page.goto('/dashboard/markets');
-      // Signals exist only from 14:00 UTC until night, because only the demo's 24-hour and 36-hour gates open.
       await page.getByText('The demo is still building').waitFor({ state: 'detached', timeout: 600_000 });
     },
     'markets-city': '/dashboard/markets?station=KMIA',
