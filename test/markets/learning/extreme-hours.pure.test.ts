@@ -38,7 +38,7 @@ describe('the hours of extremes', () => {
   it('are learned only from 30 days with at least 20 reports each', () => {
     const sparse = dayWith(13).map((temperatureF, hour) => (hour < 5 ? undefined : temperatureF));
     expect(learnExtremeHours('daily_maximum', [...days(29, 13), sparse])).toBeUndefined();
-    expect(learnExtremeHours('daily_maximum', days(30, 13))).toBeDefined();
+    expect(learnExtremeHours('daily_maximum', days(30, 13))).toEqual({ from: 12, to: 14, days: 30 });
   });
 
   it.each([
