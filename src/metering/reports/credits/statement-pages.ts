@@ -10,7 +10,7 @@ import { renderPage } from '../../../core/pages/layout.js';
 import { modes, productsQuerySchema, type Mode } from '../../events/page-schema.js';
 import { accountOf, inOnePiece, toPeriodChoices } from '../choices.js';
 import { monthPeriod, parsePeriod } from '../period.js';
-import { negate, readStatement, type Statement } from './statement.js';
+import { readStatement, type Statement } from './statement.js';
 
 /** Lines on a page of less than 75 KB, and in a file. The rest is one line per product. */
 const MAX_LINES = { page: 100, file: 5_000 };
@@ -84,7 +84,7 @@ const columns = [
 
 /** Usage, corrections and other usage add up to what grants and the overdraft paid, and the movements to the balance. */
 function toRows(statement: Statement, month: string, mode: Mode): CsvCell[][] {
-  const { outlook, lines, payments, granted, opening, cost, overdraft, closing } = statement;
+  const { outlook, lines, payments, granted, opening, usage, overdraft, closing } = statement;
   const number = (digits: string | null) => (digits === null ? null : new ExactNumber(digits));
   const toRow = (
     section: string,
@@ -100,7 +100,7 @@ function toRows(statement: Statement, month: string, mode: Mode): CsvCell[][] {
     toRow('paid_by_overdraft', overdraft),
     toRow('opening_balance', opening),
     ...granted.map(({ grantKey, amount }) => toRow('granted', amount, undefined, grantKey)),
-    toRow('used', negate(cost)),
+    toRow('used', usage),
     toRow('expired', statement.expired),
     toRow('forfeited', statement.forfeited),
     toRow('forgiven', statement.forgiven),

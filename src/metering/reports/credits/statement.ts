@@ -23,7 +23,7 @@ import {
 } from './statement-queries.js';
 
 /** Credits may be negative here. */
-export const negate = (credits: string): string =>
+const negate = (credits: string): string =>
   credits.startsWith('-') ? credits.slice(1) : credits === '0' ? '0' : `-${credits}`;
 
 const total = (credits: readonly string[]): string =>
@@ -98,6 +98,7 @@ export const readStatement = (orm: Orm, id: AccountId, month: Period, now: Date,
         outlook: outlookOf(month, facts, now),
         ...(await readLines(tx, id, month, burned, maxLines)),
         cost: costOf(own),
+        usage: negate(costOf(own)),
         payments: paymentsOf(burned),
         overdraft: negate(total(burned.filter(isOverdraft).map(effectOf))),
         opening,
