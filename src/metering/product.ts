@@ -39,8 +39,7 @@ import { customerUsageRoutes } from './reports/operator/routes.js';
 import { reconciliation } from './reconciliation/reconciliation.js';
 import { readHasCredits } from './reports/credits/queries.js';
 import { creditPages } from './reports/credits/pages.js';
-import { usagePages } from './reports/pages.js';
-import { usagePortalPages } from './reports/portal-pages.js';
+import { explorerPages, usagePages } from './reports/pages.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
 import { createPlanJob } from './plans/job.js';
 import { planRoutes } from './plans/operator-routes.js';
@@ -109,8 +108,8 @@ export const metering: Product = {
         mount(entitlementRoutes.map(forOrganization), deps, entitlementsLimit);
         mount(countedRoutes.map(forOrganization), deps, usageLimit);
       },
-      pages: [usagePages(context), ...sharedPages],
-      portalPages: [usagePortalPages(context), ...sharedPages],
+      pages: [explorerPages(context, '/usage/events'), usagePages(context), ...sharedPages],
+      portalPages: [explorerPages(context, '/events'), ...sharedPages],
       consolePages,
       setUpStep: createSetUpStep(context.config),
       findForMember: createMeteringFinder(context),

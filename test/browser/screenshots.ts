@@ -128,7 +128,6 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     usage: '/dashboard/usage',
     'usage-product': '/dashboard/usage?product=forecast-api',
     'usage-day': '/dashboard/usage?range=day',
-    events: '/dashboard/usage/events',
     entitlements: '/dashboard/entitlements',
     markets: async (page) => {
       await page.goto('/dashboard/markets');

@@ -78,11 +78,7 @@ const usages = {
     own: page,
     foreign: noPage,
   },
-  'get /dashboard/usage/events': {
-    path: ({ productSlugs }) => `/dashboard/usage/events?product=${productSlugs[0]}`,
-    own: page,
-    foreign: noPage,
-  },
+  'get /dashboard/usage/events': { own: [303, 302, 302, 302, 302] },
   'get /dashboard/usage/events.csv': {
     path: ({ productSlugs }) => `/dashboard/usage/events.csv?product=${productSlugs[0]}`,
     own: page,

@@ -55,6 +55,14 @@ export async function findKey(orm: Orm, orgId: string, id: string) {
   return row;
 }
 
+export async function listKeyNames(orm: Orm, orgId: string): Promise<Map<string, string>> {
+  const rows = await orm
+    .select({ id: apiKeys.id, name: apiKeys.name })
+    .from(apiKeys)
+    .where(eq(apiKeys.orgId, orgId));
+  return new Map(rows.map(({ id, name }) => [id, name]));
+}
+
 export async function findKeyByHash(
   orm: Orm,
   orgId: string,
