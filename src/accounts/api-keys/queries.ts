@@ -297,7 +297,6 @@ export async function sumRefusals(
   return row!;
 }
 
-/** Owners first. */
 export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
   return orm
     .select({ name: users.name, role: memberships.role })
@@ -308,7 +307,6 @@ export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
     .limit(limit);
 }
 
-/** Earliest first, each with its successor if it was rotated. */
 export function listExpiringKeys(
   orm: Orm,
   orgId: string,

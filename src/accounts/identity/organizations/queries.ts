@@ -90,7 +90,6 @@ export async function chooseOrganization(tx: Tx, sessionId: string, userId: stri
   return organization;
 }
 
-/** False unless the person manages the Organization. */
 export async function updateMailNotices(
   tx: Tx,
   orgId: string,
