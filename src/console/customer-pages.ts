@@ -1,3 +1,5 @@
+import { setTimeout } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { nameField, parseInput, text } from '../core/http/validate.js';
@@ -13,8 +15,9 @@ import {
   tryQuery,
 } from '../core/pages/form.js';
 import { formatDecimal } from '../core/pages/format.js';
+import type { Context } from '../core/http/context.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
-import { shareRun } from '../core/steps.js';
+import { inChunks, shareRun } from '../core/steps.js';
 import { MINUTE_MS } from '../core/time.js';
 import { filledIn } from '../accounts/identity/account/schema.js';
 import { say, type Wording } from '../accounts/audit/wording.js';
@@ -27,7 +30,6 @@ import { marketAccesses, type MarketAccess } from '../accounts/organizations/tab
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
 import { readLatestChanges, withoutLinks } from '../dashboard/audit-log/view.js';
 import {
-  countCustomers,
   findCustomer,
   findIds,
   listFailures,
@@ -37,7 +39,14 @@ import {
   type Customer,
   type Signal,
 } from './customer-queries.js';
-import type { CustomerColumn, CustomerFacts, CustomerSummary, Moment, Tile } from './customer-summary.js';
+import type {
+  CustomerColumn,
+  CustomerFacts,
+  CustomerSummary,
+  Moment,
+  SortedFacts,
+  Tile,
+} from './customer-summary.js';
 import { addressOf, CONSOLE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 /** Per page. */
@@ -65,7 +74,7 @@ const settingsSchema = z.strictObject({
 });
 export const archiveSchema = z.strictObject({ archived: z.enum(['yes', 'no'], 'must be yes or no') });
 
-interface CustomerDeps extends ConsoleDeps {
+interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log'> {
   wording: Wording;
   summaries: readonly CustomerSummary[];
 }
@@ -95,7 +104,9 @@ function addList(router: Router, deps: CustomerDeps): void {
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
-    const all = await readAll();
+    const isSorted = query.sort !== undefined && !['name', '-name'].includes(String(query.sort));
+    const all = await readAll(isSorted || query.signal !== undefined);
+    const facts = all?.facts ?? [];
     const { form, result } = await tryQuery(res, query, async () => {
       const { search, page, signal: id, state, sort } = parseQueryForm(schema, query);
       const signal = signals.find((one) => one.id === id);
@@ -103,13 +114,13 @@ function addList(router: Router, deps: CustomerDeps): void {
       const filter = {
         state,
         search: search?.trim() || undefined,
-        ids: signal && (await listSignalled(deps, all.facts, signal)),
+        ids: signal && (await listSignalled(deps, facts, signal)),
       };
       const { customers, hasMore } = await listCustomers(db.orm, clock.now(), filter, {
         offset: (page - 1) * LISTED,
         limit: LISTED,
         isReversed: sort === '-name',
-        ranks: column === 'name' ? undefined : toRanks(all.facts, column, sort !== column),
+        ranks: column === 'name' ? undefined : toRanks(facts, column, sort !== column),
       });
       const shown = { search: filter.search, signal: id, state: query.state as string | undefined };
       const to = (asked: Query) =>
@@ -135,7 +146,8 @@ function addList(router: Router, deps: CustomerDeps): void {
       result,
       signals,
       cells: summaries.map(({ view }) => view),
-      tiles: all.tiles.map(({ query: asked, ...tile }) => ({ ...tile, href: toAddress(CONSOLE, asked) })),
+      tiles: all?.tiles.map(({ query: asked, ...tile }) => ({ ...tile, href: toAddress(CONSOLE, asked) })),
+      readAt: all && new Date(all.atMs),
       isFiltered: ['search', 'signal', 'state'].some((name) => name in query),
     });
   });
@@ -169,31 +181,48 @@ function addNew(router: Router, deps: CustomerDeps): void {
 }
 
 interface AllFacts {
+  atMs: number;
   /** By product, then by customer. */
-  facts: Map<string, CustomerFacts>[];
+  facts: Map<string, SortedFacts>[];
   tiles: Tile[];
 }
 
-/** For a minute, because it reads every customer's facts. */
-function createReader(deps: CustomerDeps): () => Promise<AllFacts> {
-  let latest: { atMs: number; all: AllFacts } | undefined;
-  const { run } = shareRun(async () => (latest = { atMs: deps.clock.now(), all: await readAllFacts(deps) }));
-  return async () => {
-    const isFresh = latest && Math.abs(deps.clock.now() - latest.atMs) < MINUTE_MS;
-    return (isFresh ? latest! : await run()).all;
+/** A larger installation's page shows older figures, or none. */
+const PATIENCE_MS = 500;
+/** In one statement. */
+const READ_CUSTOMERS = 1000;
+
+/** Reads every customer's facts when they are older than a minute, and waits for them only if a page needs them. */
+function createReader(deps: CustomerDeps) {
+  let latest: AllFacts | undefined;
+  const { run } = shareRun(async () => (latest = await readAllFacts(deps)));
+  const refresh = () =>
+    run().catch((error: unknown) => {
+      deps.log.warn({ err: error }, 'the figures of all customers could not be read');
+      return latest;
+    });
+  return async (isNeeded: boolean): Promise<AllFacts | undefined> => {
+    if (latest && Math.abs(deps.clock.now() - latest.atMs) < MINUTE_MS) return latest;
+    if (isNeeded && !latest) return run();
+    return Promise.race([refresh(), setTimeout(PATIENCE_MS, undefined, { ref: false }).then(() => latest)]);
   };
 }
 
 async function readAllFacts({ db, clock, summaries }: CustomerDeps): Promise<AllFacts> {
-  const facts: AllFacts['facts'] = [];
-  for (const summary of summaries) facts.push(await summary.read(db, clock.now()));
+  const atMs = clock.now();
+  const ids = await findIds(db, sql`true`);
+  const facts = summaries.map(() => new Map<string, SortedFacts>());
+  for (const some of inChunks(ids, READ_CUSTOMERS))
+    for (const [i, summary] of summaries.entries())
+      for (const [id, { keys, signals }] of await summary.read(db, atMs, some, false))
+        facts[i]!.set(id, { keys, signals });
   const webhooks = ownSignals.find(({ id }) => id === 'webhooks')!;
-  const failing = await findIds(db, webhooks.condition!(clock.now()));
-  const count = await countCustomers(db.orm);
+  const failing = await findIds(db, webhooks.condition!(atMs));
   return {
+    atMs,
     facts,
     tiles: [
-      { label: 'Customers', value: formatDecimal(count), query: {} },
+      { label: 'Customers', value: formatDecimal(ids.length), query: {} },
       ...summaries.flatMap((summary, i) => summary.tiles([...facts[i]!.values()])),
       { label: 'Failing webhooks', value: formatDecimal(failing.length), query: { signal: webhooks.id } },
     ],
@@ -354,7 +383,7 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
 async function toCustomerViews({ db, clock, summaries }: CustomerDeps, customers: Customer[]) {
   const ids = customers.map(({ id }) => id);
   const facts: Map<string, CustomerFacts>[] = [];
-  for (const summary of summaries) facts.push(await summary.read(db, clock.now(), ids));
+  for (const summary of summaries) facts.push(await summary.read(db, clock.now(), ids, true));
   return customers.map((customer) => {
     const parts = facts.map((own) => own.get(customer.id)!);
     return {

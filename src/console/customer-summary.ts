@@ -15,10 +15,15 @@ export interface CustomerSummary {
   /** Renders a customer's figures. */
   header: string;
   signals: readonly Signal[];
-  /** Without ids, for all customers that are not archived. */
-  read(db: Context['db'], nowMs: number, orgIds?: readonly string[]): Promise<Map<string, CustomerFacts>>;
+  /** In one statement for each shard group. */
+  read(
+    db: Context['db'],
+    nowMs: number,
+    orgIds: readonly string[],
+    withTrends: boolean,
+  ): Promise<Map<string, CustomerFacts>>;
   /** Above the list. */
-  tiles(facts: readonly CustomerFacts[]): Tile[];
+  tiles(facts: readonly SortedFacts[]): Tile[];
   panel?: CustomerPanel;
   /** For a customer's timeline, newest first. */
   listMoments?(orm: Orm, orgId: string, limit: number): Promise<Moment[]>;
@@ -48,11 +53,14 @@ interface CustomerPanel {
   read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object>;
 }
 
-export interface CustomerFacts {
+export interface SortedFacts {
   /** By column. Customers without a key come last in any order. */
   keys: Record<string, number | string | undefined>;
   /** Ids of the product's signals. */
   signals: string[];
+}
+
+export interface CustomerFacts extends SortedFacts {
   flags: Flag[];
   data: object;
 }
