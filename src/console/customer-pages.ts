@@ -1,19 +1,10 @@
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
-import type { Request, Response, Router } from 'express';
+import type { Router } from 'express';
 import { z } from 'zod';
 import { nameField, parseInput, text } from '../core/http/validate.js';
 import { toAddress, type Query } from '../core/pages/address.js';
-import {
-  postForm,
-  addForm,
-  fieldError,
-  newForm,
-  type FormState,
-  parseQueryForm,
-  readQuery,
-  tryQuery,
-} from '../core/pages/form.js';
+import { addForm, fieldError, parseQueryForm, readQuery, tryQuery } from '../core/pages/form.js';
 import { formatDecimal } from '../core/pages/format.js';
 import type { Context } from '../core/http/context.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
@@ -27,7 +18,9 @@ import { fillInSlug, slugSchema, stripeCustomerField } from '../accounts/identit
 import { getLockedOrganization, putOrganization } from '../accounts/identity/organizations/organizations.js';
 import { lockOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
 import { marketAccesses, type MarketAccess } from '../accounts/organizations/table.js';
+import { inviteAsOperator } from '../accounts/identity/members/invitations.js';
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
+import { personOf } from '../accounts/identity/session/session.js';
 import { readLatestChanges, withoutLinks } from '../dashboard/audit-log/view.js';
 import {
   findCustomer,
@@ -48,6 +41,7 @@ import type {
   Tile,
 } from './customer-summary.js';
 import { addressOf, CONSOLE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+import { inviteSchema, showInvitation, withEmail } from './people-pages.js';
 
 /** Per page. */
 const LISTED = 25;
@@ -63,7 +57,12 @@ const querySchema = z.object({
 });
 
 const marketAccess = z.enum(marketAccesses, 'must be one of the options').optional();
-const newSchema = z.strictObject({ slug: slugSchema, name: nameField, marketAccess });
+const newSchema = z.object({
+  slug: slugSchema,
+  name: nameField,
+  marketAccess,
+  email: inviteSchema.shape.email.optional(),
+});
 const settingsSchema = z.strictObject({
   name: nameField,
   requireSecondFactor: z.literal('yes').optional(),
@@ -74,7 +73,7 @@ const settingsSchema = z.strictObject({
 });
 export const archiveSchema = z.strictObject({ archived: z.enum(['yes', 'no'], 'must be yes or no') });
 
-interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log'> {
+interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log' | 'metrics'> {
   wording: Wording;
   summaries: readonly CustomerSummary[];
 }
@@ -153,30 +152,43 @@ function addList(router: Router, deps: CustomerDeps): void {
   });
 }
 
+/** The customer, its plan and its owner's invitation are one transaction. */
 function addNew(router: Router, deps: CustomerDeps): void {
-  const { hasMarkets, firstMarketAccess: first } = deps.config;
-  const showNew = (req: Request, res: Response, form: FormState) =>
-    renderPage(
-      deps,
-      req,
-      res,
-      { view: 'console/new-customer', title: 'New customer', section: 'customers' },
-      { form, hasMarkets },
-    );
+  const { hasMarkets, firstMarketAccess: first, mail } = deps.config;
+  const parts = deps.summaries.flatMap(({ newCustomer }) => newCustomer ?? []);
 
-  router.get('/new-customer', (req, res) => showNew(req, res, newForm({ marketAccess: first })));
-
-  postForm(router, '/new-customer', {
+  addForm(router, '/new-customer', {
     async act(req, res, fields) {
       fillInSlug(fields, 'slug', 'name');
-      const { slug, name, marketAccess = first } = parseInput(newSchema, filledIn(fields));
-      await changeAsOperator(deps, req, res, async (tx, source) => {
+      const { slug, name, email, marketAccess = first } = parseInput(newSchema, filledIn(withEmail(fields)));
+      const { customer, invitation, ends } = await changeAsOperator(deps, req, res, async (tx, source) => {
         if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
-        await putOrganization(tx, slug, { name: name.trim(), marketAccess }, source);
+        if (email !== undefined) await confirmDanger(tx, res, source);
+        const { resource } = await putOrganization(tx, slug, { name: name.trim(), marketAccess }, source);
+        const ends = [];
+        for (const part of parts) ends.push(await part.begin(tx, slug, fields, source));
+        const owner = email === undefined ? undefined : { email, role: 'owner' as const, days: 7 };
+        const invited =
+          owner && (await inviteAsOperator(tx, resource.id, owner, personOf(res).userId, source, mail));
+        return { customer: resource, ends, invitation: owner && invited && { ...owner, ...invited } };
       });
-      res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
+      for (const end of ends) end(deps.metrics);
+      if (invitation) await showInvitation(deps, req, res, customer, invitation);
+      else res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
     },
-    show: showNew,
+    async show(req, res, form) {
+      const isNew = Object.keys(form.values).length === 0;
+      const data: { view: string; data: object }[] = [];
+      for (const part of parts) data.push({ view: part.view, data: await part.read(deps.db.orm) });
+      const page = { view: 'console/new-customer', title: 'New customer', section: 'customers' };
+      await renderPage(deps, req, res, page, {
+        form: isNew ? { ...form, values: { marketAccess: first } } : form,
+        parts: data,
+        hasMarkets,
+        hasMail: mail !== undefined,
+      });
+    },
+    codes: new Set(parts.flatMap(({ codes }) => codes)),
   });
 }
 
@@ -256,7 +268,7 @@ function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) 
 }
 
 const notices = {
-  created: 'Customer created. Grant an entitlement and invite an owner next.',
+  created: 'Customer created.',
   saved: 'Saved. It takes effect on the next request.',
   archived: 'Archived. Its API keys and pages stop working, starting with the next request.',
   restored: 'Restored. Everything is as it was.',

@@ -1,6 +1,10 @@
 import type { Part } from '../accounts/audit/wording.js';
-import type { Orm } from '../core/db/client.js';
+import type { Source } from '../accounts/identity/source.js';
+import type { Orm, Tx } from '../core/db/client.js';
+import type { ErrorCode } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
+import type { Metrics } from '../core/metrics.js';
+import type { FormFields } from '../core/pages/form.js';
 import type { Signal } from './customer-queries.js';
 
 export interface Flag {
@@ -25,6 +29,7 @@ export interface CustomerSummary {
   /** Above the list. */
   tiles(facts: readonly SortedFacts[]): Tile[];
   panel?: CustomerPanel;
+  newCustomer?: NewCustomerPart;
   /** For a customer's timeline, newest first. */
   listMoments?(orm: Orm, orgId: string, limit: number): Promise<Moment[]>;
 }
@@ -58,6 +63,16 @@ export interface SortedFacts {
   keys: Record<string, number | string | undefined>;
   /** Ids of the product's signals. */
   signals: string[];
+}
+
+/** In the form of a new customer. */
+export interface NewCustomerPart {
+  view: string;
+  read(orm: Orm): Promise<object>;
+  /** In the transaction that creates the customer. The result is for after its commit. */
+  begin(tx: Tx, slug: string, fields: FormFields, source: Source): Promise<(metrics: Metrics) => void>;
+  /** Errors that the form shows. */
+  codes: readonly ErrorCode[];
 }
 
 export interface CustomerFacts extends SortedFacts {

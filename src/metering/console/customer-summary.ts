@@ -18,6 +18,7 @@ import { effectiveCap } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
 import { PACE_DAYS, project, type ProjectedGrant } from '../reports/credits/view.js';
 import { parsePeriod } from '../reports/period.js';
+import { newCustomer } from './plan-pages.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
 const NEAR = 0.8;
@@ -60,6 +61,7 @@ export const customerSummary: CustomerSummary = {
   },
   listMoments,
   panel: { view: 'metering/console/use-panel', read: readUsePanel },
+  newCustomer,
 };
 
 /** Searched for thresholds. */

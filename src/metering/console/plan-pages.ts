@@ -13,6 +13,7 @@ import {
   renderCustomer,
   type ConsoleDeps,
 } from '../../console/page.js';
+import type { NewCustomerPart } from '../../console/customer-summary.js';
 import { toPlain } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
@@ -24,6 +25,7 @@ import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
+  listField,
   parseQueryForm,
   readQuery,
   type FormFields,
@@ -50,7 +52,7 @@ import {
 } from '../plans/queries.js';
 import { definitionJson, planSchema, readDefinition } from '../plans/schema.js';
 import type { Definition } from '../plans/table.js';
-import { listChanges, readPlanView } from '../plans/view.js';
+import { listChanges, readContents, readPlanView } from '../plans/view.js';
 
 const PLANS = `${CONSOLE}/plans`;
 
@@ -63,6 +65,36 @@ const notices = {
   created: 'Plan created. Put a customer on it next.',
   saved: 'Saved. Customers stay on their versions until you move them.',
   moved: 'Moved to the newest version.',
+};
+
+/** A page with more of them would be too large. */
+const SHOWN_PLANS = 20;
+
+const option = 'must be one of the options';
+
+export const newCustomer: NewCustomerPart = {
+  view: 'metering/console/new-customer-plan',
+  async read(orm) {
+    const plans = await listPlans(orm, { after: undefined, limit: SHOWN_PLANS });
+    const shown = plans.slice(0, SHOWN_PLANS);
+    const contents = await readContents(
+      orm,
+      shown.map(({ definition }) => definition),
+    );
+    return {
+      plans: shown.map(({ slug, name }, i) => ({ slug, name, contents: contents[i] })),
+      hasMore: plans.length > SHOWN_PLANS,
+    };
+  },
+  async begin(tx, slug, fields, source) {
+    const { plan } = parseInput(z.object({ plan: slugSchema.optional() }), filledIn(fields));
+    if (plan === undefined) return () => undefined;
+    const trial = listField(fields, 'trial').includes(plan);
+    const input = { plan, trial, replace: false, voidGrants: false };
+    const { amounts } = await putOrganizationPlan(tx, slug, input, source);
+    return (metrics) => countAmounts(metrics, amounts);
+  },
+  codes: ['unknown_plan'],
 };
 
 type Deps = ConsoleDeps & Pick<Context, 'metrics'>;
@@ -223,7 +255,6 @@ function addMove(router: Router, deps: Deps): void {
   });
 }
 
-const option = 'must be one of the options';
 const timeField = z
   .string()
   .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/, 'must be a time, like 2026-01-31T12:00');
@@ -255,6 +286,7 @@ function addCustomerPlan(router: Router, deps: Deps): void {
         values: isNew && current ? { plan: current.plan, anchor: toField(current.anchor) } : form.values,
       },
       current,
+      contents: current && (await readContents(orm, [current.definition]))[0],
       setByHand: current ? await listSetByHand(orm, current) : [],
       preview,
       plans: toNamedOptions(plans),
