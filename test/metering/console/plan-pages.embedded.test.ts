@@ -1,6 +1,9 @@
-import { eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { invitations, organizations } from '../../../src/accounts/organizations/table.js';
+import { monthOf } from '../../../src/core/time.js';
+import { entitlements } from '../../../src/metering/entitlements/table.js';
+import { usageTotals } from '../../../src/metering/ingestion/table.js';
 import { organizationPlans } from '../../../src/metering/plans/table.js';
 import { auditOf } from '../../support/audit.js';
 import { createOrganization } from '../../support/fixtures.js';
@@ -13,6 +16,11 @@ let operator: TestOperator;
 beforeAll(async () => {
   operator = await signedInOperator(service);
 });
+
+interface Own {
+  id: string;
+  slug: string;
+}
 
 const html = { accept: 'text/html' };
 const get = async (path: string) => (await operator.browser.get(path, html)).text;
@@ -61,6 +69,50 @@ it('names a mistake in the definition, and keeps what was typed', async () => {
   expect(refused.text).toContain('- { kind: live }');
   const broken = await post('/console/new-plan', { name: 'Bad', definition: 'a: [' });
   expect(broken.text).toContain('YAML');
+});
+
+it('previews a new version by customer, against this month’s usage', async () => {
+  const [kept, gone] = [await createProduct(database.db), await createProduct(database.db)];
+  const plan = `effect-${kept.slug}`;
+  const terms = (cap: number, more = '') =>
+    `entitlements:\n  - { productSlug: ${kept.slug}, unitCap: ${cap}, limits: [{ quantity: 90, window: calendar_month, enforcement: warn }] }\n${more}`;
+  const first = { name: 'Effect', slug: plan, step: 'save' };
+  const more = `  - { productSlug: ${gone.slug} }\n`;
+  await post('/console/new-plan', { ...first, definition: terms(1000, more) });
+  const period = monthOf(service.clock.now());
+  const customers = [];
+  for (const quantity of ['85', '20', undefined, '50']) {
+    const { id, slug } = await createOrganization(database.db);
+    await post(`/console/customers/${slug}/plan`, { plan, step: 'save' });
+    const use = { orgId: id, period, livemode: true, metric: kept.usageMetric, events: 1 };
+    if (quantity) await database.db.orm.insert(usageTotals).values({ ...use, productId: kept.id, quantity });
+    customers.push({ id, slug });
+  }
+  const [over, near, idle, byHand] = customers as [Own, Own, Own, Own];
+  await database.db.orm
+    .update(entitlements)
+    .set({ plan: null })
+    .where(and(eq(entitlements.orgId, byHand.id), eq(entitlements.productId, kept.id)));
+  const changed = { name: 'Effect', definition: terms(40) };
+  const expectEffect = (text: string) => {
+    const [, table = ''] = text.split('id="by-customer"');
+    const rows = table.split('<tbody')[1]!.split('</tbody>')[0]!.split('<tr').slice(1);
+    const find = ({ slug }: Own, { name }: { name: string }) =>
+      rows.find((row) => row.includes(`/${slug}"`) && row.includes(name))?.replace(/<[^>]*>|\s+/g, ' ');
+    expect(find(over, kept)).toMatch(/85 .* 90 .* 40 .* 212.5%/);
+    expect(find(near, kept)).toMatch(/20 .* 90 .* 40 .* 50.0%/);
+    expect(find(idle, kept)).toMatch(/ 0 .* 90 .* 40 .* 0.0%/);
+    expect(find(byHand, kept)).toBeUndefined();
+    expect(find(byHand, gone)).toMatch(/Withdrawn/);
+    expect(rows.findIndex((row) => row.includes(`/${over.slug}"`))).toBe(0);
+    expect(text).toContain('From version 1: 4 customers');
+  };
+  expectEffect((await post(`/console/plans/${plan}`, changed)).text);
+  await post(`/console/plans/${plan}`, { ...changed, step: 'save' });
+  expectEffect(await get(`/console/plans/${plan}/move`));
+  await post(`/console/plans/${plan}/move`, {});
+  const none = await post(`/console/plans/${plan}`, { ...changed, definition: terms(40, '# same\n') });
+  expect(none.text).not.toContain('id="by-customer"');
 });
 
 describe('a new customer on one page', () => {
