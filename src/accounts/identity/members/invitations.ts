@@ -38,7 +38,7 @@ interface InvitationInput {
   days: number;
 }
 
-interface NewInvitation {
+export interface NewInvitation {
   /** Undefined if the link was mailed: only its reader may use it. */
   token: string | undefined;
   expiresAt: Date;
