@@ -33,7 +33,13 @@ import { manyUsageRoutes } from './ingestion/many-routes.js';
 import { verifyRoutes } from './entitlements/verify-routes.js';
 import { createMeteringMetrics } from './metrics.js';
 import { createEndingMessages } from './notices/endings.js';
-import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
+import {
+  createCapNotices,
+  createCreditAlerts,
+  createKeyNotices,
+  deleteOldNotices,
+} from './notices/notices.js';
+import { alertPages } from './notices/pages.js';
 import { createOwnMeteringReader } from './own-values.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
 import { reconciliation } from './reconciliation/reconciliation.js';
@@ -109,7 +115,7 @@ export const metering: Product = {
         mount(entitlementRoutes.map(forOrganization), deps, entitlementsLimit);
         mount(countedRoutes.map(forOrganization), deps, usageLimit);
       },
-      pages: [usagePages(context), ...sharedPages],
+      pages: [usagePages(context), alertPages(context), ...sharedPages],
       portalPages: [usagePortalPages(context), ...sharedPages],
       consolePages,
       setUpStep: createSetUpStep(context.config),
@@ -176,10 +182,9 @@ const noticeJobs = (context: Context): Job[] => [
     schedule: '0 31 * * * *',
     run: () => deleteOldNotices(context.db, new Date(context.clock.now())),
   },
+  { name: 'report-caps', schedule: '20 * * * * *', run: createCapNotices(context) },
+  { name: 'report-credit-alerts', schedule: '50 * * * * *', run: createCreditAlerts(context) },
   ...(context.config.mail
-    ? [
-        { name: 'mail-cap-notices', schedule: '20 */5 * * * *', run: createCapNotices(context) },
-        { name: 'mail-key-notices', schedule: '50 41 * * * *', run: createKeyNotices(context) },
-      ]
+    ? [{ name: 'mail-key-notices', schedule: '50 41 * * * *', run: createKeyNotices(context) }]
     : []),
 ];

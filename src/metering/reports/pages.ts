@@ -25,6 +25,7 @@ import { addEventPages } from './event-pages.js';
 import { listHolds, type Narrowing, type UsageProduct } from '../events/page-queries.js';
 import { listSeries } from './operator/queries.js';
 import { daysOf, monthPeriod, toDateText, toPeriodQuery } from './period.js';
+import { readAlerts } from '../notices/pages.js';
 import { readAllProducts } from './all-products.js';
 import { readCost } from './credits/pages.js';
 import { toReportView, USAGE_PATH } from './report-view.js';
@@ -58,6 +59,7 @@ export function usagePages(context: Context): Router {
       ...toUsageView({ query, form, products, request, report, now }),
       all,
       cost,
+      alerts: await readAlerts(context, sessionOf(res)),
       maxProducts: products.length > MAX_PRODUCTS ? MAX_PRODUCTS : undefined,
       ...(report ? await readHeld(context, orgId, report, now) : { limits: [], holds: [] }),
       parts: report ? await readParts(context, orgId, report) : [],

@@ -192,7 +192,7 @@ describe('the choice on the account page', () => {
     const { organization, browser, user } = await signedIn(database.db, service.url);
     const other = await signedIn(database.db, service.url);
     const { text } = await browser.get('/dashboard/account', html);
-    expect(text).toContain('E-mails about caps and expiring keys');
+    expect(text).toContain('E-mails about caps, alerts and expiring keys');
     const choose = (slug: string, notices: string) =>
       browser.send('POST', '/dashboard/account/notices', {
         form: { organization: slug, notices },
