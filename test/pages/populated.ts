@@ -220,7 +220,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     now: () => service.clock.now(),
     newKey: () => createKey(owner, { name: names.keys[0], livemode: true }),
     newWebhook: () => createWebhook(owner, 'https://hooks.example.com/another'),
-    newAlert: () => createAlert(service, people.owner),
+    newAlert: () => createAlert(service, owner),
     newMember: () => hire(names.people[0]!, 'member'),
     newInvitation: () => createInvitation(owner),
     newRestingOrder: createRestingOrders(service, people.owner),
