@@ -33,12 +33,7 @@ import { manyUsageRoutes } from './ingestion/many-routes.js';
 import { verifyRoutes } from './entitlements/verify-routes.js';
 import { createMeteringMetrics } from './metrics.js';
 import { createEndingMessages } from './notices/endings.js';
-import {
-  createCapNotices,
-  createCreditAlerts,
-  createKeyNotices,
-  deleteOldNotices,
-} from './notices/notices.js';
+import { createCapNotices, createCreditAlerts, deleteOldNotices } from './notices/notices.js';
 import { alertPages } from './notices/pages.js';
 import { createOwnMeteringReader } from './own-values.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
@@ -163,7 +158,6 @@ const meteringJobs = (
   { db, clock, metrics, log }: Context,
   { thresholds }: Pick<MeteringServices, 'thresholds'>,
 ): Job[] => [
-  { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
   { name: 'send-credit-messages', schedule: '*/10 * * * * *', run: createCreditMessages({ db, clock }) },
   { name: 'continue-plans', schedule: '30 * * * * *', run: createPlanJob({ db, clock, metrics }) },
   { name: 'count-credits', schedule: '10 * * * * *', run: createCreditWatch({ db, clock, metrics }) },
@@ -175,16 +169,13 @@ const meteringJobs = (
   },
 ];
 
-/** If email is off, deletes old rows from earlier runs. */
 const noticeJobs = (context: Context): Job[] => [
   {
     name: 'delete-old-notices',
     schedule: '0 31 * * * *',
     run: () => deleteOldNotices(context.db, new Date(context.clock.now())),
   },
+  { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages(context) },
   { name: 'report-caps', schedule: '20 * * * * *', run: createCapNotices(context) },
   { name: 'report-credit-alerts', schedule: '50 * * * * *', run: createCreditAlerts(context) },
-  ...(context.config.mail
-    ? [{ name: 'mail-key-notices', schedule: '50 41 * * * *', run: createKeyNotices(context) }]
-    : []),
 ];

@@ -13,20 +13,16 @@ import type { GroupTables, Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
 import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 import { exact } from '../../core/http/json.js';
-import { formatDay } from '../../core/pages/format.js';
 import { DAY_MS, monthOf, monthRange } from '../../core/time.js';
 import { NOBODY } from '../credits/table.js';
 import { monthlyCap } from '../entitlements/table.js';
 import { sayUse } from '../webhook-types.js';
-import { capNotices, keyNotices, usageAlerts } from './table.js';
+import { capNotices, usageAlerts } from './table.js';
 
-type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };
+export type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };
 
 /** Percent of a cap, reported without an alert. */
 const capLevels = [80, 100];
-const EXPIRY_MS = 7 * DAY_MS;
-/** The next run sends further keys. */
-const KEYS_PER_MAIL = 20;
 const MAX_RECIPIENTS = 100;
 /** Months that ended earlier are no longer reported. */
 const KEPT_MS = 90 * DAY_MS;
@@ -183,80 +179,8 @@ function toUseMail({ orgName, product, used }: Use, level: number, at: Date): Om
   };
 }
 
-interface Expiring extends Record<string, unknown> {
-  orgId: string;
-  orgName: string;
-  keys: { id: string; name: string; prefix: string; expiresAt: string }[] | null;
-}
-
-/** Sends one e-mail per key. Rotated keys are meant to expire. */
-export const createKeyNotices = (deps: NoticeDeps): (() => Promise<void>) =>
-  walk<Expiring, string>(
-    FIRST,
-    (after) => listExpiring(deps.db, after, new Date(deps.clock.now())),
-    ({ orgId }) => orgId,
-    (row) => (row.keys === null ? Promise.resolve() : mailKeyNotice(deps, row, row.keys)),
-  );
-
-/** Uses the index on expiry. */
-function listExpiring(db: ReportedDatabase, after: string, now: Date): Promise<Expiring[]> {
-  const [from, until] = [now, new Date(now.getTime() + EXPIRY_MS)].map((time) => time.toISOString());
-  return selectFromAll<Expiring>(
-    db,
-    (t) => sql`with part as materialized (
-      select id, name from ${t('organizations')} where id > ${after}::uuid and ${t.owns(sql`id`)} order by id limit ${BATCH}
-    )
-    select o.id as "orgId", o.name as "orgName", (
-      select json_agg(json_build_object('id', k.id, 'name', k.name, 'prefix', k.prefix, 'expiresAt', k.expires_at))
-      from (
-        select k.id, k.name, k.prefix, k.expires_at from ${t('api_keys')} k
-        where k.org_id = o.id and k.revoked_at is null and k.service_key_id is null
-          and k.expires_at > ${from}::timestamptz and k.expires_at <= ${until}::timestamptz
-          and not exists (select from ${t('api_keys')} s where s.org_id = o.id and s.rotated_from_id = k.id)
-          and not exists (select from ${t('key_notices')} n where n.org_id = o.id and n.api_key_id = k.id)
-        order by k.expires_at limit ${KEYS_PER_MAIL}
-      ) k
-    ) as keys
-    from part o order by o.id`,
-    ({ orgId }) => [orgId],
-    BATCH,
-  );
-}
-
-function mailKeyNotice(
-  deps: NoticeDeps,
-  { orgId, orgName }: Expiring,
-  keys: NonNullable<Expiring['keys']>,
-): Promise<void> {
-  const at = new Date(deps.clock.now());
-  return change(deps, byService, async (tx) => {
-    const recorded = await tx
-      .insert(keyNotices)
-      .values(keys.map(({ id }) => ({ orgId, apiKeyId: id, at })))
-      .onConflictDoNothing()
-      .returning({ id: keyNotices.apiKeyId });
-    const ours = keys.filter(({ id }) => recorded.some((row) => row.id === id));
-    if (ours.length === 0) return;
-    const organization = plainName(orgName);
-    const lines = ours.map(
-      ({ name, prefix, expiresAt }) =>
-        `${plainName(name)} (${prefix}…) expires on ${formatDay(new Date(expiresAt))}`,
-    );
-    await mailRoles(tx, deps, orgId, managingRoles, {
-      kind: 'key_notice',
-      subject: `${ours.length === 1 ? 'An API key expires' : 'API keys expire'} within 7 days (${organization})`,
-      text: (origin) => [
-        `API keys of ${organization} expiring soon:`,
-        lines.join('\n'),
-        `Calls with these keys fail after that. Replace them in time:  ${origin}/dashboard/api-keys`,
-      ],
-      at,
-    });
-  });
-}
-
 /** Each member of these roles who has not turned it off. */
-async function mailRoles(
+export async function mailRoles(
   tx: Tx,
   { config }: MailDeps,
   orgId: string,
