@@ -109,7 +109,12 @@ export const metering: Product = {
         mount(entitlementRoutes.map(forOrganization), deps, entitlementsLimit);
         mount(countedRoutes.map(forOrganization), deps, usageLimit);
       },
-      pages: [explorerPages(context, '/usage/events'), usagePages(context), alertPages(context), ...sharedPages],
+      pages: [
+        explorerPages(context, '/usage/events'),
+        usagePages(context),
+        alertPages(context),
+        ...sharedPages,
+      ],
       portalPages: [explorerPages(context, '/events'), ...sharedPages],
       consolePages,
       setUpStep: createSetUpStep(context.config),

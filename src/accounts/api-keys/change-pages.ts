@@ -60,7 +60,10 @@ function makeSnippets(
   const read = (path: string) => () => ({ ...request, method: 'GET', path, body: '' });
   if (!scopes.includes('usage:write') || !product)
     return scopes.includes('entitlements:read') && !scopes.includes('usage:write')
-      ? { purpose: 'Read what your Organization is entitled to:', samples: sampleWith(read('/api/entitlements')) }
+      ? {
+          purpose: 'Read what your Organization is entitled to:',
+          samples: sampleWith(read('/api/entitlements')),
+        }
       : { purpose: 'Read what this key may do:', samples: sampleWith(read('/api/key')) };
   const { slug: productSlug, usageMetric: metric } = product;
   return {
