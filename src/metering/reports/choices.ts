@@ -107,7 +107,7 @@ export function toMonthOptions(months: readonly string[], chosen: Period | undef
   const values = new Set([...months, ...shown].map((text) => text.slice(0, 7)));
   return [...values]
     .toSorted()
-    .reverse()
+    .toReversed()
     .map((value) => ({ value, label: formatMonth(new Date(`${value}-01T00:00:00Z`)) }));
 }
 
