@@ -23,8 +23,6 @@ export interface StackedInput {
   sumUntil?: number | undefined;
 }
 
-export type StackedChart = ReturnType<typeof toStackedChart>;
-
 /** The style sheet and the template define this many fills, and one more for the other series. */
 export const MAX_SERIES = 5;
 

@@ -1,22 +1,15 @@
-import { compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
-import { toStackedChart } from '../../core/charts/stacked.js';
+import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
 import { toTrend } from '../../core/charts/trend.js';
-import type { Orm } from '../../core/db/client.js';
+import type { Context } from '../../core/http/context.js';
+import { formatCompact } from '../../core/pages/format.js';
 import { sendEventLine } from '../../accounts/api-keys/event-line.js';
-import { formatCompact, formatCount, formatDay, formatDecimal } from '../../core/pages/format.js';
 import { isManager } from '../../accounts/organizations/table.js';
-import type { ReadOverviewPanel } from '../../dashboard/overview/pages.js';
+import type { OverviewRequest, ReadOverviewPanel } from '../../dashboard/overview/pages.js';
 import { findLiveProduct } from '../entitlements/queries.js';
-import { readKeySteps, readProductSums, toKeySeries } from '../events/page-queries.js';
-import {
-  formatPeriod,
-  monthPeriod,
-  parsePeriod,
-  periodBefore,
-  stepsOf,
-  type Period,
-} from '../reports/period.js';
-import { axisName } from '../reports/report-view.js';
+import { requireProduct } from '../reports/choices.js';
+import { formatPeriod, stepsOf, type Period } from '../reports/period.js';
+import { toReportView } from '../reports/report-view.js';
+import { parseUsageRequest, readReport } from '../reports/report.js';
 import { listCurrentUse, readProgress, type ProductUse } from './overview-queries.js';
 
 const SHOWN_PRODUCTS = 12;
@@ -27,10 +20,10 @@ const NEAR = 0.8;
 const FIRST_EVENTS = 10;
 
 /** The first steps until the first event arrives. */
-export const readOverviewPanel: ReadOverviewPanel = async (
-  { db, clock },
-  { session: { orgId, role }, livemode, origin },
-) => {
+export const readOverviewPanel: ReadOverviewPanel = async (context, request) => {
+  const { db, clock } = context;
+  const { livemode, origin } = request;
+  const { orgId, role } = request.session;
   const now = new Date(clock.now());
   const [inEffect, { hasKey, canSend, live, test }] = await Promise.all([
     listCurrentUse(db.orm, orgId, { now, livemode, limit: SHOWN_PRODUCTS }),
@@ -46,18 +39,14 @@ export const readOverviewPanel: ReadOverviewPanel = async (
   }
   // The page leads with the product nearest to its cap.
   const [first] = inEffect;
-  const scope = { orgId, livemode };
-  const [days, usedBefore] = first
-    ? await Promise.all([readDays(db.orm, scope, first, now), readUseBefore(db.orm, scope, first, now)])
-    : [];
   const products = inEffect.map((product) => ({ ...product, cap: toCap(product) }));
   const data = {
     livemode,
     firstEvents:
       events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
-    lead: first && { ...products[0]!, usedBefore },
+    lead: products[0],
+    report: first && (await readLead(context, request, first)),
     hasMoreProducts: products.length > 1,
-    days,
     /** 80% to 100%. */
     nearCap: products.filter(({ cap }) => cap?.isNear),
     overCap: products.filter(({ cap }) => cap?.isOver),
@@ -86,53 +75,18 @@ export function toUseTrend(
   return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
 }
 
-/** In each bar. */
-const SHOWN_KEYS = 5;
-
-/** Even if usage began later. */
-const MIN_DAYS = 7;
-
-interface Scope {
-  orgId: string;
-  livemode: boolean;
-}
-
-/** In the same part of last month, up to the same hour. */
-async function readUseBefore(orm: Orm, { orgId, livemode }: Scope, { productId }: ProductUse, now: Date) {
-  const before = periodBefore(monthPeriod(now), now)!;
-  const sums = await readProductSums(orm, orgId, { ...before, livemode, productIds: [productId] });
-  return sumDecimals(sums.map(({ quantity }) => quantity));
-}
-
-/** Stacks the keys' usage from the first day with usage. */
-async function readDays(orm: Orm, scope: Scope, { productId, usageMetric }: ProductUse, now: Date) {
-  const period = parsePeriod('last30', {}, now);
-  const range = { ...period, metric: usageMetric, maxKeys: SHOWN_KEYS };
-  const rows = await readKeySteps(orm, { ...scope, productId }, range);
-  if (rows.length === 0) return undefined;
-  const first = Math.min(...rows.map(({ start }) => start));
-  const all = stepsOf(period);
-  const steps = all.filter((start, i) => start.getTime() >= first || i >= all.length - MIN_DAYS);
-  const series = toKeySeries(rows, steps).map(({ place, name, keyCount, quantities }) => ({
-    place,
-    name,
-    count: keyCount - SHOWN_KEYS,
-    values: quantities,
-  }));
-  const chart = toStackedChart({
-    title: `${usageMetric} by day and API key, ${formatDay(steps[0]!)} – ${formatDay(steps.at(-1)!)}`,
-    stepName: 'Day (UTC)',
-    steps: steps.map((start) => ({ axis: axisName(start, period), name: formatDay(start) })),
-    series: series.filter(({ place }) => place <= SHOWN_KEYS),
-    others: series.find(({ place }) => place > SHOWN_KEYS),
-    nameOthers: (count) => formatCount(count, 'other key'),
-    format: (decimal) => `${formatDecimal(decimal)} ${usageMetric}`,
-  });
-  return {
-    chart,
-    /** Before the first usage. */
-    omitted: all.length - steps.length,
-  };
+/** This month of a product, as the page of usage shows it. */
+async function readLead(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  { session: { orgId }, livemode }: OverviewRequest,
+  { productSlug }: ProductUse,
+) {
+  const now = new Date(clock.now());
+  const product = await requireProduct({ orm: db.orm, clock }, orgId, { product: productSlug, mode: 'live' });
+  const viewer = { home: '/dashboard', subject: undefined } as const;
+  const request = parseUsageRequest({ mode: livemode ? 'live' : 'test' }, now, viewer);
+  const report = await readReport({ orm: db.orm, clock, db }, orgId, product, request);
+  return toReportView(report, now);
 }
 
 export function toCap({ unitCap, usedThisMonth: used }: ProductUse) {

@@ -185,7 +185,6 @@ export interface KeyStep {
   /** In milliseconds. */
   start: number;
   quantity: string;
-  keyCount: number;
 }
 
 type KeyStepRange = Omit<SumRange, 'apiKeyIds'> & { metric: string };
@@ -198,17 +197,17 @@ export const selectKeySteps = (scope: UsageScope, { metric, maxKeys, ...range }:
     where metric = ${metric}
     group by api_key_id, start
   ), ranked as (
-    select api_key_id, count(*) over ()::int as key_count,
+    select api_key_id,
       row_number() over (order by sum(quantity) desc, sum(events) desc, api_key_id) as place
     from sums group by api_key_id
   )
   select s.place::int, k.name, k.prefix, (extract(epoch from s.start) * 1000)::float8 as start,
-    trim_scale(s.quantity)::text as quantity, s.key_count as "keyCount"
+    trim_scale(s.quantity)::text as quantity
   from (
     select least(place, ${maxKeys + 1}::int) as place, case when place <= ${maxKeys} then sums.api_key_id end as api_key_id, start,
-      key_count, sum(quantity) as quantity
+      sum(quantity) as quantity
     from sums join ranked on ranked.api_key_id = sums.api_key_id
-    group by 1, 2, 3, 4
+    group by 1, 2, 3
   ) s
   ${keyOf(scope.orgId)}
   order by s.place, s.start`;
@@ -221,13 +220,12 @@ export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {
   const byPlace = [...groupBy(rows, ({ place }) => place).values()];
   const byName = groupBy(byPlace, ([first]) => first!.name);
   return byPlace.map((own) => {
-    const { place, name, prefix, keyCount } = own[0]!;
+    const { place, name, prefix } = own[0]!;
     const isShared = prefix !== null && byName.get(name)!.length > 1;
     const byStart = new Map(own.map(({ start, quantity }) => [start, quantity]));
     return {
       place,
       name: isShared ? `${name} (${prefix}…)` : (name ?? 'Operator'),
-      keyCount,
       quantities: steps.map((step) => byStart.get(step.getTime()) ?? '0'),
     };
   });

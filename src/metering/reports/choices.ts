@@ -8,15 +8,7 @@ import { formatMonth, toNamedOptions } from '../../core/pages/format.js';
 import type { EventScope } from '../events/event-queries.js';
 import { findProduct, listProducts, type UsageProduct, type UsageScope } from '../events/page-queries.js';
 import { modes, ranges, type Mode, type RangeKind } from '../events/page-schema.js';
-import {
-  asRange,
-  formatPeriod,
-  includes,
-  monthPeriod,
-  neighbour,
-  toPeriodQuery,
-  type Period,
-} from './period.js';
+import { asRange, formatPeriod, includes, neighbour, toPeriodQuery, type Period } from './period.js';
 
 export const MAX_PRODUCTS = 100;
 
@@ -115,7 +107,7 @@ export function toMonthOptions(months: readonly string[], chosen: Period | undef
   const values = new Set([...months, ...shown].map((text) => text.slice(0, 7)));
   return [...values]
     .toSorted()
-    .reverse()
+    .toReversed()
     .map((value) => ({ value, label: formatMonth(new Date(`${value}-01T00:00:00Z`)) }));
 }
 
@@ -138,11 +130,9 @@ function toRangeTabs(path: string, period: Period, current: RangeKind, query: Qu
 function toNeighbours(path: string, period: Period, query: Query, now: Date) {
   const link = (to: Period | undefined) => to && toAddress(path, { ...query, ...toPeriodQuery(to) });
   const isAhead = includes(period, now) || period.from > now;
-  const isThisMonth = period.range === 'month' && includes(period, now);
   return {
     previousHref: link(neighbour(period, -1)),
     nextHref: isAhead ? undefined : link(neighbour(period, 1)),
-    thisMonthHref: isThisMonth ? undefined : link(monthPeriod(now)),
   };
 }
 

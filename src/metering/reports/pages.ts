@@ -106,7 +106,7 @@ export function usagePages(context: Context): Router {
   router.get('/usage/events.csv', async (req, res) => {
     const viewer = viewerOf(res);
     const query = readQuery(req);
-    const { from, to, cursor: _cursor, ...choices } = query;
+    const { from: _from, to: _to, cursor: _cursor, ...choices } = query;
     const times = query.range === undefined ? parseEventsRequest(query) : undefined;
     const request = parseUsageRequest(times ? choices : query, new Date(clock.now()), viewer);
     const product = await requireProduct(deps, viewer.orgId, request);

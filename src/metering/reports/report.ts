@@ -247,8 +247,6 @@ function chooseMetric(sums: UsageSum[], { usageMetric }: UsageProduct): string {
   return isCounted ? usageMetric : sums[0]!.metric;
 }
 
-export type Balance = ReturnType<typeof toBalance>;
-
 const toBalance = (used: string, unitCap: string) => ({
   unitCap,
   used,

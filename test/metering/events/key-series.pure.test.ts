@@ -8,7 +8,6 @@ it('keys of one name, such as those of a rotation, are told apart by their prefi
     prefix,
     start: 0,
     quantity: '1',
-    keyCount: 4,
   });
   const rows = [
     step(1, 'worker', 'gk_live_Aa1'),

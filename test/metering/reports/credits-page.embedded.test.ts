@@ -1,3 +1,4 @@
+import { parse } from 'csv-parse/sync';
 import { eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { describe, expect, it } from 'vitest';
@@ -127,9 +128,9 @@ describe('the credits page', () => {
     expect(page).toMatch(/Open Invoice plan · priority 50 45 of 100 left All products/);
     expect(page).toContain('then 25% of what is left rolls over for 30 days');
     expect(page).toMatch(/Scheduled Invoice later/);
-    expect(page).toMatch(/Tokens 65 100\.0% 0/);
-    expect(page).toMatch(/Tokens by subject Value Credits Share ada 60 92\.3% ben 5 7\.7%/);
-    expect(page).toMatch(/Tokens by model Value Credits Share large 60 92\.3% small 5 7\.7%/);
+    expect(page).toMatch(/By product Name Credits Share Tokens 65 100\.0%/);
+    expect(page).toMatch(/By subject Name Credits Share ada 60 92\.3% ben 5 7\.7%/);
+    expect(page).toMatch(/By model Name Credits Share large 60 92\.3% small 5 7\.7%/);
     // The grant is spent, so it is listed as closed.
     expect(page).toMatch(/Closed grants .*Spent Invoice welcome/);
     expect(page).not.toContain('At the pace');
@@ -156,7 +157,7 @@ describe('the credits page', () => {
     await database.db.orm.insert(creditEntries).values({ ...entry!, kind: 'return', amount: '1.25' });
     const page = await open();
     expect(page).toContain('Corrections gave back 1.25.');
-    expect(page).toContain('Tokens 3.5 100.0% 1.25');
+    expect(page).toContain('Tokens 3.5 100.0%');
   });
 
   it('projects how long the balance lasts once a day has burned credits, counting the ends of grants', async () => {
@@ -279,6 +280,23 @@ describe('the ledger', () => {
     );
     expect(seen.length).toBe(200);
   });
+});
+
+it('the file of usage has the credits of each day and key, for each part', async () => {
+  const { browser, send } = await scene();
+  await send(3, { dimensions: { model: 'large' }, subject: 'ada' });
+  await send(5, { dimensions: { model: 'small' } });
+  const rows = async (query: string) =>
+    parse<Record<string, string>>((await browser.get(`/dashboard/usage.csv?${query}`)).text, {
+      columns: true,
+    });
+  const [row, ...others] = await rows('');
+  expect(others).toEqual([]);
+  expect(row).toMatchObject({ quantity: '8', events: '2', credits: '8.5', api_key_name: 'test key' });
+  expect(row!.api_key_id).toMatch(/^[\da-f-]{36}$/);
+  expect(await rows('dimension.model=large')).toMatchObject([{ quantity: '3', credits: '6' }]);
+  expect(await rows('subject=ada')).toMatchObject([{ quantity: '3', credits: '6', api_key_id: '' }]);
+  expect(await rows('mode=test')).toEqual([]);
 });
 
 it('an event shows what it cost, and its product what it costs', async () => {

@@ -269,7 +269,7 @@ describe('the CSV file', () => {
         occurredAt: `2031-03-14T00:00:00.00000${i}Z`,
       })),
     );
-    const rows = parse<Record<string, string>>((await browser.get(`${FILE}`)).text, { columns: true });
+    const rows = parse<Record<string, string>>((await browser.get(FILE)).text, { columns: true });
     expect(rows.map((row) => row.idempotency_key)).toEqual(["'=cmd|calc", "'+1", "'-1", "'@x", sent[4]]);
     expect(rows[1]).toEqual({
       idempotency_key: "'+1",
@@ -298,7 +298,7 @@ describe('the CSV file', () => {
       .set({ creditPrice: '0.5', creditEnforcement: 'warn' })
       .where(eq(products.id, product.id));
     await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'priced', { quantity: 3 })]);
-    const rows = parse<Record<string, string>>((await browser.get(`${FILE}`)).text, { columns: true });
+    const rows = parse<Record<string, string>>((await browser.get(FILE)).text, { columns: true });
     expect(rows).toMatchObject([{ idempotency_key: 'priced', credits: '1.5' }]);
   });
 
@@ -317,7 +317,7 @@ describe('the CSV file', () => {
     expect((await sendUsage(service.url, key.secret, events)).status).toBe(202);
     const folder = createFolder();
     const file = folder.path('events.csv');
-    writeFileSync(file, (await browser.get(`${FILE}`)).text);
+    writeFileSync(file, (await browser.get(FILE)).text);
     const sendTo = async (secret: string) =>
       (await send([file, '--json'], { GAUGE_URL: service.url, GAUGE_API_KEY: secret })).summary;
     expect(await sendTo(key.secret)).toMatchObject({ accepted: 0, deduped: keys.length, warnings: [] });
@@ -374,18 +374,18 @@ describe('the CSV file', () => {
       expect(text.split('\r\n').length).toBeLessThan(6_100);
       // If the export fails before the first byte, the response is an ordinary error.
       left = 0;
-      expect((await browser.get(`${FILE}`)).status).toBe(503);
+      expect((await browser.get(FILE)).status).toBe(503);
     } finally {
       reads.before = () => undefined;
     }
-    expect((await browser.get(`${FILE}`)).status).toBe(200);
+    expect((await browser.get(FILE)).status).toBe(200);
   });
 
   it('is not read at all for a HEAD request', async () => {
     const { browser, fill } = await arrive();
     await fill(5_000);
     reads.count = 0;
-    expect((await browser.send('HEAD', `${FILE}`)).headers.get('content-type')).toContain('text/csv');
+    expect((await browser.send('HEAD', FILE)).headers.get('content-type')).toContain('text/csv');
     expect(reads.count).toBe(1);
   });
 });

@@ -192,7 +192,7 @@ it.each([
   'products',
   'product',
   'sums',
-  'pace',
+  'months',
   'latest',
   'event',
   'events by the start of their key',

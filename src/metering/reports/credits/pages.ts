@@ -197,28 +197,41 @@ function toBurnedView({ period, sums, product, parts }: Burned, shown: Mode, pat
       nameOthers: (count) => formatCount(count, 'other product'),
       format: (credits) => `${formatDecimal(credits)} credits`,
     }),
-    products: rows.map((row) => ({
-      ...row,
-      share: formatShare(row.burned, total),
-      isCurrent: row.slug === product?.slug,
-      href: toAddress(path, { product: row.slug, mode: shown, ...toPeriodQuery(period) }),
-    })),
-    product: product && {
-      name: product.name,
-      hasParts: product.dimensions.length > 0 || product.countsSubjects,
-    },
+    isEmpty: rows.length === 0,
+    isOfProducts: rows.length > 1,
+    /** Of the product with the largest costs, or the chosen one. */
+    productName: product?.name,
+    isUnread: parts === undefined && product !== undefined && hasParts(product),
     maxDays: MAX_PART_DAYS,
-    parts:
-      parts &&
-      names.flatMap((name, place) => {
-        const own = parts.filter((part) => part.place === place);
-        const sum = sumDecimals(own.map(({ credits }) => credits));
-        // Leaves out a dimension whose only part has no value.
-        return own.some(({ value, isOther }) => value || isOther)
-          ? [{ name, rows: own.map((part) => ({ ...part, share: formatShare(part.credits, sum) })) }]
-          : [];
-      }),
+    parts: [
+      {
+        name: 'product',
+        more: 0,
+        rows: rows.map((row) => ({
+          value: row.name,
+          quantity: row.burned,
+          share: formatShare(row.burned, total),
+          isCurrent: row.slug === product?.slug,
+          href: toAddress(path, { product: row.slug, mode: shown, ...toPeriodQuery(period) }),
+        })),
+      },
+      ...names.flatMap((name, place) => toPart(name, parts?.filter((part) => part.place === place) ?? [])),
+    ],
   };
+}
+
+const hasParts = ({ dimensions, countsSubjects }: UsageProduct) => dimensions.length > 0 || countsSubjects;
+
+/** None for a dimension whose only part has no value. */
+function toPart(name: string, own: readonly CostPart[]) {
+  if (!own.some(({ value, isOther }) => value || isOther)) return [];
+  const sum = sumDecimals(own.map(({ credits }) => credits));
+  const rows = own.map(({ value, isOther, count, credits }) => ({
+    value: isOther ? formatCount(count, 'other') : value || 'None',
+    quantity: credits,
+    share: formatShare(credits, sum),
+  }));
+  return [{ name, rows, more: 0 }];
 }
 
 const day = z.iso

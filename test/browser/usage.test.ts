@@ -1,0 +1,83 @@
+import { expect, it } from 'vitest';
+import { DAY_MS } from '../../src/core/time.js';
+import { createProduct, grant } from '../metering/support/products.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
+import { signedIn } from '../support/accounts.js';
+import { browserWorld } from '../support/browser.js';
+import { createKey } from '../support/fixtures.js';
+
+const world = browserWorld();
+
+async function arrive() {
+  const { db, service } = world;
+  const { browser, organization } = await signedIn(db, service.url);
+  const product = await createProduct(db);
+  await grant(db, organization.id, product.id);
+  const { secret } = await createKey(db, organization.id);
+  const send = (key: string, daysAgo = 0) =>
+    sendUsage(service.url, secret, [
+      usageEvent(product.slug, key, {
+        quantity: 5,
+        occurredAt: new Date(service.clock.now() - daysAgo * DAY_MS).toISOString(),
+      }),
+    ]);
+  for (let i = 0; i < 4; i++) await send(`day-${i}`, i);
+  return { as: browser, send };
+}
+
+const OPEN = { name: 'Recorded once' };
+
+it('an event opens beside the page and closes with Escape, where the focus was', async () => {
+  const { as } = await arrive();
+  const page = await world.visit({ as });
+  await page.goto('/dashboard/usage?range=last7');
+  await page.getByRole('link', { name: 'day-1' }).click();
+  const panel = page.getByRole('complementary', OPEN);
+  await panel.waitFor();
+  expect(await page.evaluate<string>('document.activeElement.id')).toBe('event');
+  expect(new URL(page.url()).searchParams.get('event')).toBe('day-1');
+  await page.keyboard.press('Escape');
+  await panel.waitFor({ state: 'detached' });
+  expect(await page.evaluate<string>('document.activeElement.innerText')).toBe('day-1');
+});
+
+it('without scripts, an event opens by its link and closes by another', async () => {
+  const { as } = await arrive();
+  const page = await world.visit({ as, javaScript: false });
+  await page.goto('/dashboard/usage?range=last7');
+  await page.getByRole('link', { name: 'day-1' }).click();
+  await page.getByRole('link', { name: 'Close' }).click();
+  expect(await page.getByRole('complementary', OPEN).count()).toBe(0);
+  expect(await page.getByRole('link', { name: 'Refresh' }).count()).toBe(1);
+  expect(await page.getByRole('button', { name: 'Pause' }).count()).toBe(0);
+});
+
+it('new events appear by themselves, unless they are paused', async () => {
+  const { as, send } = await arrive();
+  const page = await world.visit({ as });
+  await page.goto('/dashboard/usage?range=last7');
+  const pause = page.getByRole('button', { name: 'Pause' });
+  await pause.click();
+  await send('while-paused');
+  await page.waitForTimeout(6_000);
+  expect(await page.getByRole('link', { name: 'while-paused' }).count()).toBe(0);
+  await pause.click();
+  await page.getByRole('link', { name: 'while-paused' }).waitFor();
+});
+
+it('dragging over the bars of days chooses these days', async () => {
+  const { as } = await arrive();
+  const page = await world.visit({ as });
+  await page.goto('/dashboard/usage?range=last7');
+  const bars = page.locator('[data-chart] [data-label]');
+  const [first, last] = [await bars.nth(3).boundingBox(), await bars.nth(5).boundingBox()];
+  await page.mouse.move(first!.x + 5, first!.y + 50);
+  await page.mouse.down();
+  await page.mouse.move(last!.x + 5, last!.y + 50, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForURL(/range=custom/);
+  const { searchParams } = new URL(page.url());
+  const day = (daysAgo: number) =>
+    new Date(world.service.clock.now() - daysAgo * DAY_MS).toISOString().slice(0, 10);
+  expect([searchParams.get('from'), searchParams.get('to')]).toEqual([day(3), day(1)]);
+});
