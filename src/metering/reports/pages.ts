@@ -25,6 +25,7 @@ import {
   toProductOptions,
 } from './choices.js';
 import { addCorrectionPages } from './correction-pages.js';
+import { readAlerts } from '../notices/pages.js';
 import { readCost } from './credits/pages.js';
 import { toEventsCsv, toUsageCsv } from './csv.js';
 import { fromEventsQuery, placeOf, readEvents, readLookUp, spanOf, toLookUpView } from './event-view.js';
@@ -72,6 +73,7 @@ export function explorerPages(context: Context, formerPath: string): Router {
       months: toMonthOptions(await listMonths(db.orm, viewer.orgId), result?.request.period, now),
       ...result,
       lookUp: lookUp && result && toLookUpView(lookUp, result.request, result.product?.slug),
+      alerts: viewer.home === '/dashboard' ? await readAlerts(context, sessionOf(res)) : undefined,
       subject: viewer.subject,
       showsCredits: viewer.shows('credits'),
       isManager: viewer.home === '/dashboard' && isManager(sessionOf(res).role),

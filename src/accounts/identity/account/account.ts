@@ -117,7 +117,7 @@ export function changeNotices(
   return changeAccount(deps, author, undefined, async (tx, { id: userId }) => {
     const membership = await findMembershipOf(tx, userId, slug);
     if (!membership || !(await updateMailNotices(tx, membership.id, userId, isWanted)))
-      throw new AppError('not_found', 'You are not an owner or admin of that Organization.');
+      throw new AppError('not_found', 'You receive no such e-mails from that Organization.');
     if (membership.mailNotices === isWanted) return false;
     const [before, after] = [{ mailNotices: !isWanted }, { mailNotices: isWanted }];
     await audit(tx, author, 'user.notices_changed', { organization: slug, before, after });

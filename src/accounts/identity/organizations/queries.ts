@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
 import type { Range } from '../../../core/http/page.js';
-import { lockOrganizationId, managingRoles, memberships, organizations } from '../../organizations/table.js';
+import { alertRoles, lockOrganizationId, memberships, organizations } from '../../organizations/table.js';
 import { updateSession } from '../session/queries.js';
 
 export type Organization = typeof organizations.$inferSelect;
@@ -103,7 +103,7 @@ export async function updateMailNotices(
       and(
         eq(memberships.orgId, orgId),
         eq(memberships.userId, userId),
-        inArray(memberships.role, [...managingRoles]),
+        inArray(memberships.role, [...alertRoles]),
       ),
     )
     .returning({ userId: memberships.userId });
