@@ -22,9 +22,7 @@ export interface Resource {
   path: string;
   /** For PUT. Absent fields stay unchanged. */
   fields: Record<string, unknown>;
-  /** It cannot be removed. */
   isKept?: boolean;
-  /** It cannot be changed. */
   isFixed?: boolean;
   /** For the POST of a new service key, or of a new webhook endpoint, with the full URL of a chat. */
   created?: Record<string, unknown>;
