@@ -8,7 +8,6 @@ import { signInRoutes } from './identity/sign-in/sign-in-routes.js';
 import { singleSignOnRoutes } from './identity/single-sign-on/operator-routes.js';
 import { userRoutes } from './identity/users/routes.js';
 import { accountStatuses } from './errors.js';
-import { errorGuide } from './reference/error-guide.js';
 import { operatorPortalRoutes, portalRoutes } from './portal/routes.js';
 import { serviceKeyRoutes } from './service-keys/operator-routes.js';
 import { deliveryRoutes } from './webhooks/delivery-routes.js';
@@ -64,7 +63,7 @@ changes or the membership ends. Changes from a browser must come from the servic
   circumstances,
   credentials,
   statuses: accountStatuses,
-  errors: errorGuide,
+  errors: new URL('reference/errors.yaml', import.meta.url),
   routes: [
     ownKeyRoute,
     ...apiKeyReadRoutes,

@@ -29,7 +29,6 @@ const demoSchema = z.object({
   pastUpTo: z.iso.datetime().optional(),
 });
 
-/** Each product adds its own with `declare module`. */
 export interface DemoKeys {}
 
 /** Each product adds its own with `declare module`. */

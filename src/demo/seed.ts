@@ -138,7 +138,6 @@ async function makeOperator(
     .values({ userId, secret, confirmedAt: at, lastStep: null, setupSession: '', createdAt: at });
 }
 
-/** As operators and owners would on the pages. */
 async function makeOrganizations(
   tx: Tx,
   choices: ReadonlyMap<string, PasswordChoice>,

@@ -83,7 +83,6 @@ export function createReadiness({ db, log, metrics, lifecycle }: ReadinessDeps) 
       await asking.run();
       throw lifecycle.refusal ? refused(lifecycle.refusal, error) : error;
     },
-    /** Returns a function that stops it. */
     watch(): () => void {
       const timer = setInterval(() => void check(), WATCH_EVERY_MS).unref();
       return () => clearInterval(timer);

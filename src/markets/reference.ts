@@ -10,7 +10,6 @@ import { placeOrderRoute } from './orders/order-routes.js';
 import { changeOrderRoutes, tradeRoutes } from './orders/trade-routes.js';
 import { portfolioRoutes } from './portfolio/routes.js';
 import { marketStatuses } from './errors.js';
-import { errorGuide } from './reference/error-guide.js';
 import { tradingControlRoutes } from './risk/operator/routes.js';
 import { scoresRoutes } from './scores/routes.js';
 
@@ -72,7 +71,7 @@ export const marketsReference: ReferencePart = {
   limits,
   scopes: { 'trading:read': tradingScope, 'trading:write': tradingScope },
   statuses: marketStatuses,
-  errors: errorGuide,
+  errors: new URL('reference/errors.yaml', import.meta.url),
   routes: [
     ...marketRoutes,
     ...forecastRoutes,

@@ -11,7 +11,6 @@ import { manyUsageRoutes } from './ingestion/many-routes.js';
 import { verifyRoutes } from './entitlements/verify-routes.js';
 import { forOrganization } from '../accounts/service-keys/routes.js';
 import { meteringStatuses } from './errors.js';
-import { errorGuide } from './reference/error-guide.js';
 import { planRoutes } from './plans/operator-routes.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
@@ -55,7 +54,7 @@ export const meteringReference: ReferencePart = {
     'entitlements:read': { holder: 'liveKey', limited: 'readerKey', outsider: 'usageKey' },
   },
   statuses: meteringStatuses,
-  errors: errorGuide,
+  errors: new URL('reference/errors.yaml', import.meta.url),
   routes: [
     ...usageRoutes,
     ...usageReadRoutes,

@@ -38,7 +38,6 @@ export interface PageView extends Record<string, unknown> {
   contents?: Place[];
 }
 
-/** Undefined if the page does not exist. */
 export async function makeView(
   page: string,
   { reference, document }: ServiceDocuments,

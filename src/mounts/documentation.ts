@@ -109,9 +109,7 @@ export const documentationRoutes = [
 const assets = createAssets('/docs/assets', listAssets);
 
 interface DocumentationDeps {
-  /** Called on first use. */
   describeService: () => Promise<Reference>;
-  /** For documentation pages. */
   session: RequestHandler;
   /** Undefined if nobody is signed in. */
   readOwnValues: (req: Request) => Promise<OwnValues | undefined>;

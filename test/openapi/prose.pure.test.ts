@@ -32,6 +32,11 @@ it('every field of a reference.yaml is one that is read', () => {
   }
 });
 
+it('every error code is explained in an errors.yaml, and no other code is', async () => {
+  const { errors, statuses } = await describeService(products);
+  expect(Object.keys(errors).toSorted()).toEqual(Object.keys(statuses).toSorted());
+});
+
 it('tags become what the tests of the examples know', async () => {
   const { putCreditGrant, listMarkets } = await readProse();
   const tooMany = putCreditGrant!.examples.find(({ name }) => name === 'tooManyGrants')!;

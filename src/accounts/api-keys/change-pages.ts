@@ -3,6 +3,7 @@ import type { Orm } from '../../core/db/client.js';
 import { parseInput } from '../../core/http/validate.js';
 import { originOf, isUuid } from '../../core/http/request.js';
 import {
+  addForm,
   postForm,
   newForm,
   onlyForms,
@@ -141,54 +142,47 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
 }
 
 export function addRotatePages(router: Router, deps: KeyPageDeps): void {
-  router.get('/api-keys/:id/rotate', onlyPages, mayChange, (req, res) =>
-    showForm(req, res, newForm({ grace: '60', graceMinutes: '' })),
-  );
-
-  postForm(router, '/api-keys/:id/rotate', {
-    before: [onlyForms, mayChange],
+  addForm(router, '/api-keys/:id/rotate', {
+    hasJson: true,
+    before: [mayChange],
+    values: { grace: '60', graceMinutes: '' },
     async act(req, res, fields) {
       const made = await rotateApiKey(deps, memberActor(req, res), readId(req), readGrace(fields));
       await showSecret(deps, req, res, made);
     },
-    show: showForm,
+    async show(req, res, form) {
+      const key = await requireOwnKeyDetails(deps, sessionOf(res).orgId, readId(req));
+      const view = toKeyView(key, new Set(key.scopes), deps.clock.now(), req.baseUrl);
+      const page = { view: 'accounts/api-keys/rotate', title: `Rotate ${key.name}`, section: SECTION };
+      await renderPage(deps, req, res, page, {
+        key: view,
+        successor: key.successorId === null ? undefined : { href: keyAddress(key.successorId, req.baseUrl) },
+        form,
+        graceChoices,
+        budget: await showBudget(deps, res),
+      });
+    },
   });
-
-  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const key = await requireOwnKeyDetails(deps, sessionOf(res).orgId, readId(req));
-    const view = toKeyView(key, new Set(key.scopes), deps.clock.now(), req.baseUrl);
-    const page = { view: 'accounts/api-keys/rotate', title: `Rotate ${key.name}`, section: SECTION };
-    await renderPage(deps, req, res, page, {
-      key: view,
-      successor: key.successorId === null ? undefined : { href: keyAddress(key.successorId, req.baseUrl) },
-      form,
-      graceChoices,
-      budget: await showBudget(deps, res),
-    });
-  }
 }
 
 export function addRenamePages(router: Router, deps: KeyDeps): void {
-  router.get('/api-keys/:id/rename', onlyPages, mayChange, (req, res) => showForm(req, res, newForm()));
-
-  postForm(router, '/api-keys/:id/rename', {
-    before: [onlyForms, mayChange],
+  addForm(router, '/api-keys/:id/rename', {
+    hasJson: true,
+    before: [mayChange],
     async act(req, res, fields) {
       const { name } = parseInput(renameApiKeySchema, fields);
       await renameApiKey(deps, memberActor(req, res), readId(req), name);
       res.redirect(303, `${keyAddress(readId(req), req.baseUrl)}?done=renamed`);
     },
-    show: showForm,
+    async show(req, res, form) {
+      const key = await requireOwnKeyDetails(deps, sessionOf(res).orgId, readId(req));
+      const page = { view: 'accounts/api-keys/rename', title: `Rename ${key.name}`, section: SECTION };
+      await renderPage(deps, req, res, page, {
+        key: toKeyView(key, new Set(key.scopes), deps.clock.now(), req.baseUrl),
+        form: { ...form, values: { name: key.name, ...form.values } },
+      });
+    },
   });
-
-  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const key = await requireOwnKeyDetails(deps, sessionOf(res).orgId, readId(req));
-    const page = { view: 'accounts/api-keys/rename', title: `Rename ${key.name}`, section: SECTION };
-    await renderPage(deps, req, res, page, {
-      key: toKeyView(key, new Set(key.scopes), deps.clock.now(), req.baseUrl),
-      form: { ...form, values: { name: key.name, ...form.values } },
-    });
-  }
 }
 
 const RECENT_MINUTES = 15;

@@ -5,6 +5,7 @@ import { isUuid } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
+  addForm,
   fieldError,
   postForm,
   newForm,
@@ -102,32 +103,27 @@ function addListPages(router: Router, deps: PagesDeps): void {
 }
 
 function addEditPages(router: Router, deps: PagesDeps): void {
-  router.get('/webhooks/:id/edit', onlyPages, mayManage, (req, res) => showForm(req, res, newForm()));
-
-  postForm(router, '/webhooks/:id/edit', {
+  addForm(router, '/webhooks/:id/edit', {
+    hasJson: true,
     before: [mayManage],
     async act(req, res, fields) {
       const input = deps.forms.readChanged(fields);
       const { id } = await updateEndpoint(deps, memberActor(req, res), readEndpointId(req), input);
       res.redirect(303, `${endpointAddress(id)}?done=saved`);
     },
-    show: showForm,
+    async show(req, res, form) {
+      const endpoint = await endpointViewOf(deps, req, res);
+      const page = { view: 'accounts/webhooks/edit', title: 'Edit endpoint', section };
+      await renderPage(deps, req, res, page, { endpoint, ...deps.forms.toEditView(form, endpoint) });
+    },
   });
-
-  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const endpoint = await endpointViewOf(deps, req, res);
-    const page = { view: 'accounts/webhooks/edit', title: 'Edit endpoint', section };
-    await renderPage(deps, req, res, page, { endpoint, ...deps.forms.toEditView(form, endpoint) });
-  }
 }
 
 function addSecretPages(router: Router, deps: EndpointDeps): void {
-  router.get('/webhooks/:id/rotate', onlyPages, mayManage, (req, res) =>
-    showForm(req, res, newForm({ graceMinutes: '1440' })),
-  );
-
-  postForm(router, '/webhooks/:id/rotate', {
-    before: [onlyForms, mayManage],
+  addForm(router, '/webhooks/:id/rotate', {
+    hasJson: true,
+    before: [mayManage],
+    values: { graceMinutes: '1440' },
     async act(req, res, fields) {
       const choice = textField(fields, 'graceMinutes') ?? '';
       if (!graceChoices.some(({ value }) => value === choice))
@@ -136,14 +132,12 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
       const made = await rotateSecret(deps, memberActor(req, res), readEndpointId(req), graceMinutes);
       await showSecret(deps, req, res, made);
     },
-    show: showForm,
+    async show(req, res, form) {
+      const endpoint = await endpointViewOf(deps, req, res);
+      const page = { view: 'accounts/webhooks/rotate', title: 'Rotate secret', section };
+      await renderPage(deps, req, res, page, { endpoint, form, graceChoices });
+    },
   });
-
-  async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const endpoint = await endpointViewOf(deps, req, res);
-    const page = { view: 'accounts/webhooks/rotate', title: 'Rotate secret', section };
-    await renderPage(deps, req, res, page, { endpoint, form, graceChoices });
-  }
 }
 
 /** Not cached, and not compressed because the compressed length could leak the secret. */

@@ -61,7 +61,6 @@ function explainCommon(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Undefined without the flag. */
 export async function organizationFlag(
   db: MaintenanceDatabase,
   slug: string | undefined,

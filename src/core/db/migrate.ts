@@ -191,7 +191,6 @@ async function requireSchemaPublic(client: pg.Client): Promise<void> {
 
 const userOf = (url: string): string => decodeURIComponent(new URL(url).username);
 
-/** Oldest first. */
 const listKnown = once(() =>
   Promise.resolve(readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis)),
 );

@@ -13,7 +13,6 @@ interface Options {
   asText?: number[];
 }
 
-/** Statements of a transaction carry its number. */
 interface PgliteCalls {
   query(
     text: string,

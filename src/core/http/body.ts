@@ -143,9 +143,7 @@ const BYTE_ORDER_MARK = '\uFEFF';
 
 export interface JsonBounds {
   depth: number;
-  /** Fields in one object. */
   fields: number;
-  /** Values in total. */
   values: number;
   tooManyValues: ErrorCode;
 }

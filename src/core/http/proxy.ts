@@ -41,7 +41,6 @@ function readProxy(name: 'http_proxy' | 'https_proxy'): string | undefined {
   return url;
 }
 
-/** Undefined without a proxy. */
 export const findProxy = (url: string): string | undefined =>
   getProxyForUrl(url.replace(/^\w+:/, 'https:')) || undefined;
 

@@ -70,9 +70,21 @@ export function postForm(router: Router, path: string, { before = [], ...route }
   router.post(path, ...before, formRoute(route));
 }
 
-export function addForm(router: Router, path: string, form: GuardedForm): void {
-  router.get(path, ...(form.before ?? []), (req, res) => form.show(req, res, newForm()));
-  postForm(router, path, form);
+interface FormPage extends GuardedForm {
+  /** A JSON route has the same address. */
+  hasJson?: boolean;
+  values?: FormFields;
+}
+
+export function addForm(
+  router: Router,
+  path: string,
+  { before = [], hasJson, values, ...form }: FormPage,
+): void {
+  router.get(path, ...(hasJson ? [onlyPages] : []), ...before, (req, res) =>
+    form.show(req, res, newForm(values)),
+  );
+  postForm(router, path, { ...form, before: hasJson ? [onlyForms, ...before] : before });
 }
 
 /** `detail` completes a sentence that begins with the field's name: `must not be blank`. */

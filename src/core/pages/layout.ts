@@ -29,7 +29,6 @@ export const pageFrame =
   };
 
 export interface Page {
-  /** Within `views`. */
   view: string;
   title: string;
   /** For search engines and previews of links. */

@@ -32,7 +32,6 @@ export interface RouteDescription {
   errors?: ErrorCode[];
   /** Status whose errors include `Retry-After` if waiting helps. */
   waitingMayHelp?: number;
-  /** Takes a valid request. */
   moreExamples?: (good: ExampleRequest) => Example[];
 }
 
@@ -134,7 +133,6 @@ export interface ExampleRequest {
   body?: unknown;
   /** Sent as is, instead of `body`. */
   rawBody?: string;
-  /** In bytes. */
   paddedToBytes?: number;
 }
 

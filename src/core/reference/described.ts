@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { ErrorCode, StatusByCode } from '../errors.js';
 import type { Example, ExampleRequest, RouteDescription, RouteProse } from './define-route.js';
-import type { ErrorGuide, Guide } from './error-guide.js';
+import type { Guide } from './error-guide.js';
 import type { Circumstance, Credential, Limit, Scope, Tag } from './names.js';
 
 export interface SentRequest extends ExampleRequest {
@@ -49,8 +49,8 @@ export interface ReferencePart {
   tags?: Partial<Record<Tag, string>>;
   routes: readonly RouteDescription[];
   statuses?: Partial<StatusByCode>;
-  /** May also add sentences to another part's guide to an error code. */
-  errors?: ErrorGuide;
+  /** `errors.yaml`, which may also add sentences to another part's guide to a code. */
+  errors?: URL;
   credentials?: Partial<Record<Credential, string>>;
   circumstances?: Partial<Record<Circumstance, string>>;
   limits?: Partial<Record<Limit, Refusal>>;

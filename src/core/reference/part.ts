@@ -1,14 +1,14 @@
 import { commonStatuses } from '../errors.js';
 import type { Example, ExampleRequest, RouteDescription, RouteProse } from './define-route.js';
 import type { Reference, ReferencePart, Refusal } from './described.js';
-import { commonGuide, joinGuides } from './error-guide.js';
+import { readGuides } from './error-guide.js';
 import { describeRoute } from './problem-examples.js';
 import type { Prose } from './prose.js';
 
 const commonPart: ReferencePart = {
   routes: [],
   statuses: commonStatuses,
-  errors: commonGuide,
+  errors: new URL('errors.yaml', import.meta.url),
   circumstances: {
     limit_used_up: 'the limit is used up',
     database_unreachable: 'the database cannot be reached',
@@ -52,7 +52,7 @@ export function joinReference(
     webhooks,
     tags: join(parts, 'tags'),
     statuses: join(parts, 'statuses'),
-    errors: joinGuides(parts.map(({ errors = {} }) => errors)),
+    errors: readGuides(parts.flatMap(({ errors = [] }) => errors)),
     credentials: join(parts, 'credentials'),
     circumstances: join(parts, 'circumstances'),
     limits: join(parts, 'limits'),

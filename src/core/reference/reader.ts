@@ -10,7 +10,6 @@ import type { DescribedRoute, Reference, SentExample, SentRequest } from './desc
 
 export interface ShownFor extends Pick<Reference, 'circumstances'> {
   origin: string;
-  /** Undefined if the reader is not signed in. */
   own?: OwnValues | undefined;
 }
 

@@ -6,7 +6,6 @@ export interface SampleRequest {
   /** With the query string and the parameters filled in. */
   path: string;
   headers: Record<string, string>;
-  /** Empty if the request has no body. */
   body: string;
   answers: 'json' | 'text' | 'stream' | 'nothing';
   /** Undefined if the typed client cannot make the call. */

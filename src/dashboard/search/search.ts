@@ -29,7 +29,6 @@ export const MAX_HITS = 6;
 export interface FoundPage {
   href: string;
   label: string;
-  /** For the search. */
   words?: string;
 }
 

@@ -57,7 +57,6 @@ export const listOrganizations = (
     where slug > ${after} ${orgId === undefined ? sql`` : sql`and id = ${orgId}::uuid`} order by slug limit ${limit}`,
   );
 
-/** Oldest first. */
 export const listOpenMonths = (
   orm: Orm,
   orgId: string,
@@ -242,7 +241,6 @@ export const listEntryDays = (orm: Orm, month: Month): Promise<{ productId: stri
     group by product_id, 2 order by 1, 2`,
   );
 
-/** Returns how many entries it removed. */
 export async function sumEntries(
   orm: Orm,
   month: Month,

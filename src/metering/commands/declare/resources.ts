@@ -22,9 +22,7 @@ export interface Resource {
   path: string;
   /** For PUT. Absent fields stay unchanged. */
   fields: Record<string, unknown>;
-  /** It cannot be removed. */
   isKept?: boolean;
-  /** It cannot be changed. */
   isFixed?: boolean;
   /** For the POST of a new service key, or of a new webhook endpoint, with the full URL of a chat. */
   created?: Record<string, unknown>;
@@ -192,20 +190,11 @@ const planFields = ({ name, entitlements, grants = [], trial }: DeclaredPlan) =>
     entitlements: entitlements
       .toSorted((a, b) => (a.productSlug < b.productSlug ? -1 : 1))
       .map(({ productSlug, kind = 'live', ...entitlement }) => {
-        const {
-          endsAt: _endsAt,
-          unitCap,
-          limits,
-          thresholds,
-          features,
-        } = entitlementFields({ kind, ...entitlement });
+        const { endsAt: _endsAt, thresholds, ...fields } = entitlementFields({ kind, ...entitlement });
         return {
           productSlug,
-          kind,
-          ...(unitCap === undefined ? {} : { unitCap }),
-          ...(limits.length === 0 ? {} : { limits }),
+          ...withoutThose({ limits: [], features: {} }, fields),
           ...(entitlement.thresholds === undefined ? {} : { thresholds }),
-          ...(isEmpty(features) ? {} : { features }),
         };
       }),
     grants: grantFields(grants),
@@ -234,73 +223,50 @@ const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled 
   isEnabled,
 });
 
+const withoutThose = (defaults: Record<string, unknown>, fields: Record<string, unknown>) =>
+  Object.fromEntries(
+    Object.entries(fields).filter(
+      ([name, value]) =>
+        value !== undefined && !(name in defaults && textOf(value) === textOf(defaults[name])),
+    ),
+  );
+
+const productDefaults = {
+  unitCap: null,
+  maxQuantity: DEFAULT_MAX_QUANTITY,
+  stripeMeterEvent: null,
+  dimensions: [],
+  countsSubjects: false,
+  credits: null,
+  features: {},
+  archived: false,
+};
+
+const organizationDefaults = { stripeCustomerId: null, creditThresholds: null, archived: false };
+
+const entitlementDefaults = { endsAt: null, limits: [], thresholds: [...defaultThresholds], features: {} };
+
 /** Keeps a null or default field if omitting it would mean "unchanged". */
 export function withoutDefaults({ products, plans, organizations, serviceKeys }: State) {
   return {
     ...(isEmpty(serviceKeys) ? {} : { serviceKeys: mapValues(serviceKeys, serviceKeyFields) }),
     ...(isEmpty(plans) ? {} : { plans: mapValues(plans, planFields) }),
-    products: mapValues(products, (product) => {
-      const {
-        name,
-        usageMetric,
-        unitCap,
-        maxQuantity,
-        stripeMeterEvent,
-        dimensions,
-        countsSubjects,
-        credits,
-        features,
-        archived,
-      } = productFields(product);
-      return {
-        name,
-        usageMetric,
-        ...(unitCap === null ? {} : { unitCap }),
-        ...(textOf(maxQuantity) === DEFAULT_MAX_QUANTITY ? {} : { maxQuantity }),
-        ...(stripeMeterEvent ? { stripeMeterEvent } : {}),
-        ...(dimensions?.length ? { dimensions } : {}),
-        ...(countsSubjects ? { countsSubjects } : {}),
-        ...(credits ? { credits } : {}),
-        ...(isEmpty(features) ? {} : { features }),
-        ...(archived ? { archived } : {}),
-      };
-    }),
+    products: mapValues(products, (product) => withoutThose(productDefaults, productFields(product))),
     organizations: mapValues(
       organizations,
-      ({ entitlements = {}, webhooks = [], plan, archived, stripeCustomerId, ...organization }) => {
-        const { archived: _archived, creditThresholds, ...rest } = organizationFields(organization);
-        return {
-          ...rest,
-          ...(stripeCustomerId ? { stripeCustomerId } : {}),
-          ...(creditThresholds ? { creditThresholds } : {}),
-          ...(archived ? { archived } : {}),
-          entitlements: mapValues(entitlements, (entitlement) => {
-            const { kind, startsAt, endsAt, unitCap, limits, thresholds, features } =
-              entitlementFields(entitlement);
-            return {
-              kind,
-              startsAt,
-              ...(endsAt === null ? {} : { endsAt }),
-              ...(unitCap === undefined ? {} : { unitCap }),
-              ...(limits.length === 0 ? {} : { limits }),
-              ...(thresholds.join() === defaultThresholds.join() ? {} : { thresholds }),
-              ...(isEmpty(features) ? {} : { features }),
-            };
-          }),
-          ...(plan ? { plan: withoutTrial(ownPlanFields(plan)) } : {}),
-          webhooks: webhooks.map(toWebhookFields),
-        };
-      },
+      ({ entitlements = {}, webhooks = [], plan, ...organization }) => ({
+        ...withoutThose(organizationDefaults, organizationFields(organization)),
+        entitlements: mapValues(entitlements, (entitlement) =>
+          withoutThose(entitlementDefaults, entitlementFields(entitlement)),
+        ),
+        ...(plan ? { plan: withoutThose({ trial: false }, ownPlanFields(plan)) } : {}),
+        webhooks: webhooks.map(toWebhookFields),
+      }),
     ),
   };
 }
 
-const isEmpty = (features: object | undefined): boolean => Object.keys(features ?? {}).length === 0;
-
-const withoutTrial = ({ trial, ...plan }: ReturnType<typeof ownPlanFields>) => ({
-  ...plan,
-  ...(trial ? { trial } : {}),
-});
+const isEmpty = (record: object): boolean => Object.keys(record).length === 0;
 
 const mapValues = <T, R>(record: Record<string, T>, map: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));

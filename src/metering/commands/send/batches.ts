@@ -5,7 +5,6 @@ import type { MapRecord, OutgoingEvent, RecordRefusal } from './mapping.js';
 import type { SourceRecord } from './record.js';
 
 export interface OutgoingBatch {
-  /** From 0. */
   index: number;
   events: OutgoingEvent[];
   refusals: RecordRefusal[];
@@ -105,7 +104,6 @@ function countReason(reasons: Tally['reasons'], refusal: RecordRefusal): void {
 export interface Warnings {
   /** For each product, metric and period above its cap. */
   overCap: Map<string, CapWarning>;
-  /** For each limit. */
   overLimit: Map<string, LimitWarning>;
   mismatches: number;
   firstMismatch: number | undefined;

@@ -38,7 +38,6 @@ export async function* readCsv(
 }
 
 function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
-  /** The quotes are still open. */
   let open: Row = [];
   let openLength = 0;
 
@@ -98,7 +97,6 @@ function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
 /** Excel's own first line names the delimiter. */
 const separatorLine = /^sep=([^"\r])\r?$/i;
 
-/** Parses many rows together; on failure, one by one. */
 function createRowReader(
   given: string | undefined,
   needed: readonly MappedColumn[],

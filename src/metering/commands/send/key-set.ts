@@ -25,7 +25,6 @@ export function createKeySet() {
   }
 
   return {
-    /** False if the key is already there. */
     add(key: string): boolean {
       const words = new Uint32Array(
         Uint8Array.from(hash('sha256', key, 'buffer').subarray(0, 4 * width)).buffer,

@@ -6,7 +6,6 @@ import type { Input } from '../../../commands/kit/input.js';
 export const MAX_LINE_BYTES = 1024 * 1024;
 
 export interface Line {
-  /** From 1. */
   number: number;
   /** Without the line ending. */
   text: string;
