@@ -29,7 +29,7 @@ const PRODUCTS = `${CONSOLE}/products`;
 
 const option = 'must be one of the options';
 const schema = z.object({
-  price: decimalField,
+  price: decimalField.optional(),
   enforcement: z.enum(enforcements, option),
   dimension: z.string().optional(),
   prices: z.string().default(''),
@@ -40,16 +40,11 @@ const lineSchema = z.object({ value: text(MAX_VALUE_LENGTH), price: decimalField
 export function addPrice(router: Router, deps: ConsoleDeps): void {
   addForm(router, '/products/:slug/price', {
     before: [requireConfirmation(deps.clock)],
-    async act(req, res, { step, remove, ...fields }) {
+    async act(req, res, { step, ...fields }) {
       const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
       if (step === 'edit') return showForm(deps, req, res, newForm(fields));
-      const after = remove === undefined ? readPriceForm(fields, product.dimensions) : null;
-      if (step !== 'save')
-        return showPreview(deps, req, res, {
-          product,
-          after,
-          fields: { ...fields, ...(remove && { remove }) },
-        });
+      const after = readPriceForm(fields, product);
+      if (step !== 'save') return showPreview(deps, req, res, { product, after, fields });
       await changeAsOperator(deps, req, res, async (tx, source) => {
         const current = (await lockProduct(tx, product.slug))!;
         if (textField(fields, 'seen') !== versionOf(current))
@@ -76,11 +71,7 @@ async function showForm(deps: ConsoleDeps, req: Request, res: Response, form: Fo
   const values = Object.keys(form.values).length > 0 ? form.values : toFields(current);
   const title = `${current ? 'Change' : 'Set'} the price of ${product.name}`;
   const page = { view: 'metering/console/price', title, section: 'products' };
-  await renderPage(deps, req, res, page, {
-    form: { ...form, values },
-    product,
-    current,
-  });
+  await renderPage(deps, req, res, page, { form: { ...form, values }, product });
 }
 
 async function showPreview(
@@ -107,15 +98,21 @@ async function showPreview(
   });
 }
 
-function readPriceForm(fields: FormFields, dimensions: readonly string[]): CreditPrice {
+/** Null removes the price. */
+function readPriceForm(fields: FormFields, product: Product): CreditPrice | null {
   const { price, enforcement, dimension, prices: lines } = parseInput(schema, filledIn(fields));
-  const whole = { price: toPrice(toPlainDecimal(price, 0), 'price'), enforcement };
   const prices = readPrices(lines);
+  if (price === undefined) {
+    if (!toCreditPrice(product) || dimension !== undefined || prices.size > 0)
+      throw fieldError('price', 'is required');
+    return null;
+  }
+  const whole = { price: toPrice(toPlainDecimal(price, 0), 'price'), enforcement };
   if (dimension === undefined) {
     if (prices.size > 0) throw fieldError('dimension', 'must be chosen to set prices for individual values');
     return whole;
   }
-  if (!dimensions.includes(dimension)) throw fieldError('dimension', option);
+  if (!product.dimensions.includes(dimension)) throw fieldError('dimension', option);
   if (prices.size === 0) throw fieldError('prices', 'is required for prices by a dimension');
   if (prices.size > MAX_PRICES) throw fieldError('prices', `must have at most ${MAX_PRICES} lines`);
   return { ...whole, by: { dimension, prices: Object.fromEntries(prices) } };

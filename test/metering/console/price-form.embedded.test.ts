@@ -137,9 +137,9 @@ describe('a new price', () => {
   it('can be removed, after the same preview', async () => {
     const { save, post, stored } = await scene([{ name: 'Acme', dimensions: '', quantity: '10' }]);
     await save(price);
-    expect(readText((await post({ remove: 'yes' })).text)).toContain('Acme 10 5 0');
+    expect(readText((await post({ ...price, price: '' })).text)).toContain('Acme 10 5 0');
     expect(await stored()).toMatchObject({ creditPrice: '0.5' });
-    expect((await save({ remove: 'yes' })).headers.get('location')).toMatch(/\?done=unpriced$/);
+    expect((await save({ ...price, price: '' })).headers.get('location')).toMatch(/\?done=unpriced$/);
     expect(await stored()).toMatchObject({ creditPrice: null, creditEnforcement: null });
   });
 
