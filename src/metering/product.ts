@@ -33,14 +33,14 @@ import { manyUsageRoutes } from './ingestion/many-routes.js';
 import { verifyRoutes } from './entitlements/verify-routes.js';
 import { createMeteringMetrics } from './metrics.js';
 import { createEndingMessages } from './notices/endings.js';
-import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
+import { createCapNotices, createCreditAlerts, deleteOldNotices } from './notices/notices.js';
+import { alertPages } from './notices/pages.js';
 import { createOwnMeteringReader } from './own-values.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
 import { reconciliation } from './reconciliation/reconciliation.js';
 import { readHasCredits } from './reports/credits/queries.js';
 import { creditPages } from './reports/credits/pages.js';
-import { usagePages } from './reports/pages.js';
-import { usagePortalPages } from './reports/portal-pages.js';
+import { explorerPages, usagePages } from './reports/pages.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
 import { createPlanJob } from './plans/job.js';
 import { planRoutes } from './plans/operator-routes.js';
@@ -109,8 +109,13 @@ export const metering: Product = {
         mount(entitlementRoutes.map(forOrganization), deps, entitlementsLimit);
         mount(countedRoutes.map(forOrganization), deps, usageLimit);
       },
-      pages: [usagePages(context), ...sharedPages],
-      portalPages: [usagePortalPages(context), ...sharedPages],
+      pages: [
+        explorerPages(context, '/usage/events'),
+        usagePages(context),
+        alertPages(context),
+        ...sharedPages,
+      ],
+      portalPages: [explorerPages(context, '/events'), ...sharedPages],
       consolePages,
       setUpStep: createSetUpStep(context.config),
       findForMember: createMeteringFinder(context),
@@ -157,7 +162,6 @@ const meteringJobs = (
   { db, clock, metrics, log }: Context,
   { thresholds }: Pick<MeteringServices, 'thresholds'>,
 ): Job[] => [
-  { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
   { name: 'send-credit-messages', schedule: '*/10 * * * * *', run: createCreditMessages({ db, clock }) },
   { name: 'continue-plans', schedule: '30 * * * * *', run: createPlanJob({ db, clock, metrics }) },
   { name: 'count-credits', schedule: '10 * * * * *', run: createCreditWatch({ db, clock, metrics }) },
@@ -169,17 +173,13 @@ const meteringJobs = (
   },
 ];
 
-/** If email is off, deletes old rows from earlier runs. */
 const noticeJobs = (context: Context): Job[] => [
   {
     name: 'delete-old-notices',
     schedule: '0 31 * * * *',
     run: () => deleteOldNotices(context.db, new Date(context.clock.now())),
   },
-  ...(context.config.mail
-    ? [
-        { name: 'mail-cap-notices', schedule: '20 */5 * * * *', run: createCapNotices(context) },
-        { name: 'mail-key-notices', schedule: '50 41 * * * *', run: createKeyNotices(context) },
-      ]
-    : []),
+  { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages(context) },
+  { name: 'report-caps', schedule: '20 * * * * *', run: createCapNotices(context) },
+  { name: 'report-credit-alerts', schedule: '50 * * * * *', run: createCreditAlerts(context) },
 ];

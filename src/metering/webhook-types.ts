@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { daysBeforeField, describeType, inDays, type TypeDescription } from '../accounts/webhooks/types.js';
-import { exactField, signedField, timeField } from '../core/http/fields.js';
-import { formatDecimal, formatTime, inSentence } from '../core/pages/format.js';
+import { exactField, idField, signedField, timeField } from '../core/http/fields.js';
+import { formatDay, formatDecimal, formatMonth, formatTime, inSentence } from '../core/pages/format.js';
 import { nameWindow } from './window-name.js';
 
 const exampleUse = { productSlug: 'api-calls', metric: 'calls', livemode: true };
@@ -40,6 +40,27 @@ const nameUse = ({
 /** `the limit of 1,000 (this month, UTC)`. */
 const describeLimit = ({ quantity, window }: { quantity: string; window: string }) =>
   `the limit of ${formatDecimal(quantity)} (${inSentence(nameWindow(window)).replace(' (UTC)', ', UTC')})`;
+
+/** For an alert. `product` is null for credits. */
+export function sayUse({
+  product,
+  metric,
+  level,
+  cap,
+  used,
+  at,
+}: Record<'product' | 'metric' | 'cap', string | null> & { level: string; used: string; at: Date }) {
+  const quantity = formatDecimal(used);
+  if (product === null || cap === null) {
+    const subject = `More than ${formatDecimal(level)} credits burned on ${formatDay(at)}`;
+    return { subject, text: `${subject} (UTC): ${quantity} so far.` };
+  }
+  const subject = `${product} ${level === '100' ? 'has reached its cap' : `has used ${level}% of its cap`}`;
+  return {
+    subject,
+    text: `${subject} in ${formatMonth(at)}: ${quantity} of ${formatDecimal(cap)} ${metric}.`,
+  };
+}
 
 const grantFields = {
   grantKey: z.string().describe('The key of the grant.'),
@@ -91,6 +112,34 @@ export const meteringTypes = {
       `Usage of ${nameUse(use)} reached ${threshold}% of ${describeLimit(limit)}: ${formatDecimal(used)} used.`,
     page: '/dashboard/usage',
   }),
+  'usage.alert': describeType({
+    summary: 'Usage reached the level of an alert that a member set.',
+    description:
+      'Sent once for each alert and window: the month for an alert on a product’s cap, the day for one on credits. If usage passes the levels of several alerts at once, only the highest is sent. Alerts watch live usage, once a minute.',
+    schema: z.object({
+      alertId: idField('The alert.'),
+      productSlug: useFields.productSlug.nullable().describe('`null` for credits of all products.'),
+      metric: useFields.metric.nullable().describe('`null` for credits.'),
+      level: z.int().describe('Percent of `cap`, or credits.'),
+      cap: exactField('Units per calendar month.').nullable().describe('`null` for credits.'),
+      used: exactField('Units used in the window, or credits burned in it.'),
+      windowStart: timeField('Inclusive.'),
+      windowEnd: timeField('Exclusive.'),
+    }),
+    example: {
+      alertId: '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90',
+      productSlug: 'api-calls',
+      metric: 'calls',
+      level: 90,
+      cap: 1000,
+      used: 903.5,
+      windowStart: '2026-01-01T00:00:00.000Z',
+      windowEnd: '2026-02-01T00:00:00.000Z',
+    },
+    sentence: ({ productSlug: product, windowStart, ...use }) =>
+      sayUse({ ...use, product, at: new Date(windowStart) }).text,
+    page: '/dashboard/usage',
+  }),
   'usage.limit_reached': describeType({
     summary: 'A reservation was refused because a blocking limit left no room for it.',
     description: 'Sent at most once a minute for each limit.',
@@ -135,7 +184,7 @@ export const meteringTypes = {
     },
     sentence: ({ idempotencyKey, previousQuantity, quantity, reason, ...use }) =>
       `The event ${idempotencyKey} of ${nameUse(use)} was corrected from ${formatDecimal(previousQuantity)} to ${formatDecimal(quantity)}: ${reason}`,
-    page: '/dashboard/usage/events',
+    page: '/dashboard/usage',
   }),
   'entitlement.changed': describeType({
     summary: 'An entitlement was granted, changed or withdrawn.',

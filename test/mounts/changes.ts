@@ -99,7 +99,7 @@ const signOut =
 /** Functions that withdraw a member's authority. */
 export function withdrawalsOf(
   db: Database,
-  member: { orgId: string; userId: string; demotedTo: 'billing' | 'admin' },
+  member: { orgId: string; userId: string; demotedTo: 'member' | 'billing' | 'admin' },
 ) {
   const isTheirs = and(eq(memberships.orgId, member.orgId), eq(memberships.userId, member.userId));
   return {
@@ -136,13 +136,14 @@ const byRow =
     const { db, service, own } = world;
     const { id: userId, browser } = await hire(world);
     const path = (await row.path?.(own, 'admin')) ?? address.replace('post ', '');
-    const isForManagers = row.own[1] >= 400;
+    const [, member, billing] = row.own;
+    const demotedTo = billing >= 400 ? 'billing' : 'member';
     return {
       service,
       request: formTo(path, { fields: (await row.form?.(own)) ?? {} }, browser),
       withdrawals: {
         'signed out': signOut(world, browser),
-        ...(isForManagers ? withdrawalsOf(db, { orgId: own.id, userId, demotedTo: 'billing' }) : {}),
+        ...(member >= 400 ? withdrawalsOf(db, { orgId: own.id, userId, demotedTo }) : {}),
       },
     };
   };

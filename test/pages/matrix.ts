@@ -46,6 +46,9 @@ const managersPage: Statuses = [303, 403, 403, 200, 200];
 const managersForm: Statuses = [401, 403, 403, 303, 303];
 /** A form that responds with a page, because the page shows a secret. */
 const managersSecret: Statuses = [401, 403, 403, 201, 201];
+/** A form for every role except members. */
+const alertForm: Statuses = [401, 403, 303, 303, 303];
+const noAlertForm: Statuses = [401, 403, 404, 404, 404];
 const ownersPage: Statuses = [303, 403, 403, 403, 200];
 const ownersForm: Statuses = [401, 403, 403, 403, 303];
 /** A form about the person's own account. */
@@ -63,6 +66,7 @@ const elsewhere = new Map([
   [managersPage, noManagersPage],
   [managersForm, noManagersForm],
   [managersSecret, noManagersForm],
+  [alertForm, noAlertForm],
 ]);
 
 const usages = {
@@ -72,17 +76,19 @@ const usages = {
     own: page,
     foreign: noPage,
   },
+  'get /dashboard/usage/alerts': { own: page },
+  'post /dashboard/usage/alerts': { form: () => ({ cap: '', level: String(++counter) }), own: alertForm },
+  'post /dashboard/usage/alerts/{id}/remove': {
+    ids: async (of) => ({ id: await of.newAlert() }),
+    own: alertForm,
+  },
   'get /dashboard/usage/products': { own: [303, 301, 301, 301, 301] },
   'get /dashboard/usage.csv': {
     path: ({ productSlugs }) => `/dashboard/usage.csv?product=${productSlugs[0]}`,
     own: page,
     foreign: noPage,
   },
-  'get /dashboard/usage/events': {
-    path: ({ productSlugs }) => `/dashboard/usage/events?product=${productSlugs[0]}`,
-    own: page,
-    foreign: noPage,
-  },
+  'get /dashboard/usage/events': { own: [303, 302, 302, 302, 302] },
   'get /dashboard/usage/events.csv': {
     path: ({ productSlugs }) => `/dashboard/usage/events.csv?product=${productSlugs[0]}`,
     own: page,
@@ -302,7 +308,7 @@ const portfolio = {
     form: () => ({ remainingContracts: '1' }),
     own: managersForm,
   },
-  'get /dashboard/portfolio/settlements': { own: page },
+  'get /dashboard/portfolio/settlements': { own: [303, 308, 308, 308, 308] },
   'get /dashboard/portfolio/trades.csv': { own: page },
 } satisfies Rows;
 

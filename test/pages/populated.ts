@@ -5,6 +5,8 @@ import { CENT, formatDollars } from '../../src/markets/market/money.js';
 import { hostileTexts } from '../support/hostile-texts.js';
 import { operatorClient } from '../support/operator.js';
 import { Browser, createUser, sessionIdOf } from '../support/accounts.js';
+import { eq } from 'drizzle-orm';
+import { usageAlerts } from '../../src/metering/notices/table.js';
 import type { TestService } from '../support/service.js';
 import { sendUsage } from '../metering/support/usage.js';
 import { createDispatcher } from '../../src/accounts/webhooks/dispatcher.js';
@@ -75,6 +77,7 @@ export interface Populated {
   now: () => number;
   newKey(): Promise<{ id: string; secret: string }>;
   newWebhook(): Promise<string>;
+  newAlert(): Promise<string>;
   newMember(): Promise<{ id: string; email: string }>;
   newInvitation(): Promise<{ id: string; token: string }>;
   /** Returns a resting paper order far from the market price; the same order each time, until it has been used. */
@@ -217,6 +220,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     now: () => service.clock.now(),
     newKey: () => createKey(owner, { name: names.keys[0], livemode: true }),
     newWebhook: () => createWebhook(owner, 'https://hooks.example.com/another'),
+    newAlert: () => createAlert(service, owner),
     newMember: () => hire(names.people[0]!, 'member'),
     newInvitation: () => createInvitation(owner),
     newRestingOrder: createRestingOrders(service, people.owner),
@@ -315,6 +319,18 @@ async function createWebhook(owner: Browser, url: string): Promise<string> {
   const { status, body, text } = await owner.send('POST', '/dashboard/webhooks', { json });
   if (status !== 201) throw new Error(`no endpoint was created: ${text}`);
   return body.webhook.id;
+}
+
+let alertLevel = 1_000_000;
+
+async function createAlert({ context }: TestService, owner: Browser): Promise<string> {
+  const level = ++alertLevel;
+  const form = { cap: '', level: String(level) };
+  const path = '/dashboard/usage/alerts';
+  const { status, text } = await owner.send('POST', path, { form, headers: { accept: 'text/html' } });
+  if (status !== 303) throw new Error(`an alert was refused: ${text}`);
+  const [alert] = await context.db.orm.select().from(usageAlerts).where(eq(usageAlerts.level, level));
+  return alert!.id;
 }
 
 async function createFailing(service: TestService, owner: Browser): Promise<Populated['webhook']> {

@@ -83,6 +83,11 @@ export type Role = (typeof roles)[number];
 /** May change API keys, members and invitations, place orders and read the audit log. */
 export const managingRoles = ['owner', 'admin'] as const satisfies Role[];
 
+/** May set alerts, and receive e-mails about usage. */
+export const alertRoles = [...managingRoles, 'billing'] as const satisfies Role[];
+
+export const maySetAlerts = (role: Role): boolean => (alertRoles as readonly Role[]).includes(role);
+
 export const isManager = (role: Role): boolean => (managingRoles as readonly Role[]).includes(role);
 
 const isRole = (column: AnyPgColumn) => isOneOf(column, roles);
@@ -98,7 +103,7 @@ export const memberships = pgTable(
       .references(() => users.id),
     role: text({ enum: roles }).notNull(),
     createdAt: time('created_at').notNull(),
-    /** About caps and expiring keys. Has no effect without a managing role. */
+    /** About caps, alerts and expiring keys. Has no effect for members. */
     mailNotices: boolean('mail_notices').notNull().default(true),
   },
   (t) => [

@@ -14,6 +14,7 @@ const pages: Wording['pages'] = {
   entitlement: () => '/dashboard/entitlements',
   plan: () => '/dashboard/entitlements',
   usage: () => '/dashboard/usage',
+  usage_alert: () => '/dashboard/usage/alerts',
 };
 
 const titles: Wording['titles'] = {
@@ -51,6 +52,8 @@ const sentences: Wording['sentences'] = {
   'product.changed': (entry) => say`Changed the product ${target(entry)}`,
   'product.archived': (entry) => say`Archived the product ${target(entry)}`,
   'product.restored': (entry) => say`Restored the product ${target(entry)}`,
+  'usage_alert.added': (entry) => [...say`Added an alert at `, ...alertLevel(entry)],
+  'usage_alert.removed': (entry) => [...say`Removed the alert at `, ...alertLevel(entry)],
   'usage.archived': (entry) =>
     say`Archived ${mode(entry)}${eventsOf(entry, 'events')} of ${{ name: entry.target }}`,
   'usage.backfill_opened': (entry) => say`Opened a backfill of ${mode(entry)}events`,
@@ -86,6 +89,13 @@ function eventsOf({ details }: LoggedAction, field: string): string {
 
 const credits = (amount: string, entry?: LoggedAction): string =>
   `${amount === '' ? '' : `${formatDecimal(amount)} `}${entry ? mode(entry) : ''}credit${amount === '1' ? '' : 's'}`;
+
+function alertLevel(entry: LoggedAction) {
+  const percent = fieldOf(entry.details, 'percent');
+  return typeof percent === 'number'
+    ? say`${`${percent}%`} of the cap of ${target(entry)}`
+    : say`${credits(String(fieldOf(entry.details, 'credits')))} a day`;
+}
 
 const kind = ({ details }: LoggedAction): string => {
   const kind = textOf(details.after, 'kind');

@@ -129,3 +129,9 @@ export const entitlements = pgTable(
 /** Takes the row names of both tables. */
 export const effectiveCap = (entitlement: string, product: string): string =>
   `case when ${entitlement}.has_own_cap then ${entitlement}.unit_cap else ${product}.unit_cap end`;
+
+/** The cap, or a lower limit of the calendar month. */
+export const monthlyCap = (entitlement: string, product: string): string =>
+  `least(${effectiveCap(entitlement, product)}, (
+    select min((l ->> 'quantity')::numeric) from jsonb_array_elements(${entitlement}.limits) l
+    where l ->> 'window' = 'calendar_month' and l ->> 'per' is null))`;

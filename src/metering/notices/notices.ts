@@ -1,74 +1,91 @@
-import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
-import { formatDay, formatDecimal, formatMonth } from '../../core/pages/format.js';
-import { DAY_MS, monthOf } from '../../core/time.js';
-import { effectiveCap } from '../entitlements/table.js';
 import { plainName, queueMail, type MailDeps, type NewMail } from '../../accounts/mail/outbox.js';
-import { managingRoles, memberships, users } from '../../accounts/organizations/table.js';
+import {
+  alertRoles,
+  managingRoles,
+  memberships,
+  users,
+  type Role,
+} from '../../accounts/organizations/table.js';
+import { queueWebhook } from '../../accounts/webhooks/outbox.js';
+import type { GroupTables, Orm, Tx } from '../../core/db/client.js';
+import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
 import { BATCH, FIRST, walk } from '../../core/db/walk.js';
-import { capLevels, capNotices, keyNotices } from './table.js';
+import { exact } from '../../core/http/json.js';
+import { DAY_MS, monthOf, monthRange } from '../../core/time.js';
+import { NOBODY } from '../credits/table.js';
+import { monthlyCap } from '../entitlements/table.js';
+import { sayUse } from '../webhook-types.js';
+import { capNotices, usageAlerts } from './table.js';
 
-type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };
+export type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };
 
-const EXPIRY_MS = 7 * DAY_MS;
-/** The next run sends further keys. */
-const KEYS_PER_MAIL = 20;
+/** Percent of a cap, reported without an alert. */
+const capLevels = [80, 100];
 const MAX_RECIPIENTS = 100;
 /** Months that ended earlier are no longer reported. */
 const KEPT_MS = 90 * DAY_MS;
 
-interface CapUse extends Record<string, string | null> {
+/** A product's usage of its cap in the current month, or the credits burned in the current day. */
+interface Use extends Record<string, unknown> {
   orgId: string;
   productId: string;
   orgName: string;
-  productName: string;
-  metric: string;
-  cap: string;
+  /** Null for credits. */
+  product: { slug: string; name: string; metric: string; cap: string } | null;
   used: string | null;
-  /** Reached but not reported yet. */
-  level: string | null;
+  /** Reached but not reported yet, ascending. */
+  levels: number[] | null;
 }
 
-/** Sends one e-mail per level and month. */
-export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) =>
-  walk<CapUse, { orgId: string; productId: string }>(
+type UsePlace = Pick<Use, 'orgId' | 'productId'>;
+
+/** Reports each level once in a month; if several are reached at once, the highest. */
+export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) => walkUses(deps, listCapUse);
+
+/** Reports each level once in a day; if several are reached at once, the highest. */
+export const createCreditAlerts = (deps: NoticeDeps): (() => Promise<void>) => walkUses(deps, listBurned);
+
+const walkUses = (deps: NoticeDeps, list: typeof listCapUse) =>
+  walk<Use, UsePlace>(
     { orgId: FIRST, productId: FIRST },
-    (after) => listCapUse(deps.db, after, new Date(deps.clock.now())),
+    (after) => list(deps.db, after, new Date(deps.clock.now())),
     ({ orgId, productId }) => ({ orgId, productId }),
     async (use) => {
-      if (use.level !== null) await mailCapNotice(deps, use, Number(use.level));
+      if (use.levels !== null) await reportUse(deps, use, use.levels);
     },
   );
 
+/** @param row with org_id and product_id */
+const isUnreported = (t: GroupTables, row: SQL, period: string) => sql`not exists (
+  select from ${t('cap_notices')} n
+  where (n.org_id, n.product_id, n.period, n.level) = (${row}.org_id, ${row}.product_id, ${period}::date, l.level))`;
+
 /** In key order. Each total is one row, found by primary key. */
-function listCapUse(
-  db: ReportedDatabase,
-  { orgId, productId }: { orgId: string; productId: string },
-  now: Date,
-): Promise<CapUse[]> {
+function listCapUse(db: ReportedDatabase, { orgId, productId }: UsePlace, now: Date): Promise<Use[]> {
   const period = monthOf(now.getTime());
   const at = now.toISOString();
-  const [lower, upper] = capLevels;
-  return selectFromAll<CapUse>(
+  const levels = sql.raw(capLevels.map((level) => `(${level})`).join(', '));
+  return selectFromAll<Use>(
     db,
     (t) => sql`with capped as materialized (
-      select e.org_id, e.product_id, p.name, p.usage_metric, ${sql.raw(effectiveCap('e', 'p'))} as cap
+      select e.org_id, e.product_id, p.slug, p.name, p.usage_metric, ${sql.raw(monthlyCap('e', 'p'))} as cap
       from ${t('entitlements')} e join ${t('products')} p on p.id = e.product_id
       where (e.org_id, e.product_id) > (${orgId}::uuid, ${productId}::uuid)
         and e.starts_at <= ${at}::timestamptz and (e.ends_at is null or e.ends_at > ${at}::timestamptz)
-        and ${sql.raw(effectiveCap('e', 'p'))} > 0
+        and ${sql.raw(monthlyCap('e', 'p'))} > 0
       order by e.org_id, e.product_id
       limit ${BATCH}
     )
-    select c.org_id as "orgId", c.product_id as "productId", o.name as "orgName", c.name as "productName",
-      c.usage_metric as metric, trim_scale(c.cap)::text as cap, trim_scale(t.quantity)::text as used,
-      (select l.level::text from (values (${lower}::int), (${upper}::int)) l (level)
-        where t.quantity >= c.cap * l.level / 100 and not exists (
-          select from ${t('cap_notices')} n
-          where (n.org_id, n.product_id, n.period, n.level) = (c.org_id, c.product_id, ${period}::date, l.level))
-        order by l.level desc limit 1) as level
+    select c.org_id as "orgId", c.product_id as "productId", o.name as "orgName",
+      json_build_object('slug', c.slug, 'name', c.name, 'metric', c.usage_metric, 'cap', trim_scale(c.cap)::text) as product,
+      trim_scale(t.quantity)::text as used, (
+        select json_agg(l.level order by l.level) from (
+          values ${levels} union select level from ${t('usage_alerts')} where org_id = c.org_id and product_id = c.product_id
+        ) l (level)
+        where t.quantity >= c.cap * l.level / 100 and ${isUnreported(t, sql`c`, period)}
+      ) as levels
     from capped c
     join ${t('organizations')} o on o.id = c.org_id
     left join ${t('usage_totals')} t on t.org_id = c.org_id and t.period = ${period}::date and t.livemode
@@ -79,110 +96,95 @@ function listCapUse(
   );
 }
 
-function mailCapNotice(deps: NoticeDeps, use: CapUse, level: number): Promise<void> {
-  const at = new Date(deps.clock.now());
-  const { orgId, productId, cap, metric } = use;
-  return change(deps, byService, async (tx) => {
-    // The lower levels must not be emailed later.
-    const reached = capLevels.filter((each) => each <= level);
-    const period = monthOf(at.getTime());
-    const recorded = await tx
-      .insert(capNotices)
-      .values(reached.map((each) => ({ orgId, productId, period, level: each, at })))
-      .onConflictDoNothing()
-      .returning({ level: capNotices.level });
-    if (!recorded.some((row) => row.level === level)) return;
-    const [product, organization] = [plainName(use.productName), plainName(use.orgName)];
-    const share = level === 100 ? 'has reached its cap' : `has used ${level}% of its cap`;
-    await mailManagers(tx, deps, orgId, {
-      kind: 'cap_notice',
-      subject: `${product} ${share} (${organization})`,
-      text: (origin) => [
-        `${product} ${share} in ${formatMonth(at)}: ${formatDecimal(use.used ?? '0')} of ${formatDecimal(cap)} ${plainName(metric)}, for ${organization}.`,
-        `See all usage: ${origin}/dashboard/usage`,
-      ],
-      at,
-    });
-  });
-}
-
-interface Expiring extends Record<string, unknown> {
-  orgId: string;
-  orgName: string;
-  keys: { id: string; name: string; prefix: string; expiresAt: string }[] | null;
-}
-
-/** Sends one e-mail per key. Rotated keys are meant to expire. */
-export const createKeyNotices = (deps: NoticeDeps): (() => Promise<void>) =>
-  walk<Expiring, string>(
-    FIRST,
-    (after) => listExpiring(deps.db, after, new Date(deps.clock.now())),
-    ({ orgId }) => orgId,
-    (row) => (row.keys === null ? Promise.resolve() : mailKeyNotice(deps, row, row.keys)),
-  );
-
-/** Uses the index on expiry. */
-function listExpiring(db: ReportedDatabase, after: string, now: Date): Promise<Expiring[]> {
-  const [from, until] = [now, new Date(now.getTime() + EXPIRY_MS)].map((time) => time.toISOString());
-  return selectFromAll<Expiring>(
+/** Reads the day's ledger of Organizations with an alert that has not been sent today. */
+function listBurned(db: ReportedDatabase, { orgId }: UsePlace, now: Date): Promise<Use[]> {
+  const day = toDay(now);
+  return selectFromAll<Use>(
     db,
-    (t) => sql`with part as materialized (
-      select id, name from ${t('organizations')} where id > ${after}::uuid and ${t.owns(sql`id`)} order by id limit ${BATCH}
+    (t) => sql`with alerted as materialized (
+      select l.org_id, l.product_id, array_agg(l.level) as levels from ${t('usage_alerts')} l
+      where l.org_id > ${orgId}::uuid and l.product_id = ${NOBODY} and ${isUnreported(t, sql`l`, day)}
+      group by 1, 2 order by 1 limit ${BATCH}
     )
-    select o.id as "orgId", o.name as "orgName", (
-      select json_agg(json_build_object('id', k.id, 'name', k.name, 'prefix', k.prefix, 'expiresAt', k.expires_at))
-      from (
-        select k.id, k.name, k.prefix, k.expires_at from ${t('api_keys')} k
-        where k.org_id = o.id and k.revoked_at is null and k.service_key_id is null
-          and k.expires_at > ${from}::timestamptz and k.expires_at <= ${until}::timestamptz
-          and not exists (select from ${t('api_keys')} s where s.org_id = o.id and s.rotated_from_id = k.id)
-          and not exists (select from ${t('key_notices')} n where n.org_id = o.id and n.api_key_id = k.id)
-        order by k.expires_at limit ${KEYS_PER_MAIL}
-      ) k
-    ) as keys
-    from part o order by o.id`,
-    ({ orgId }) => [orgId],
+    select a.org_id as "orgId", a.product_id as "productId", o.name as "orgName", null as product, trim_scale(b.burned)::text as used,
+      (select json_agg(level order by level) from unnest(a.levels) l (level) where b.burned > level) as levels
+    from alerted a
+    join ${t('organizations')} o on o.id = a.org_id
+    cross join lateral (
+      select sum(case kind when 'burn' then amount else -amount end) as burned from ${t('credit_entries')}
+      where org_id = a.org_id and livemode and at >= ${`${day}T00:00:00Z`}::timestamptz and kind in ('burn', 'return')
+    ) b
+    order by a.org_id`,
+    (row) => [row.orgId],
     BATCH,
   );
 }
 
-function mailKeyNotice(
-  deps: NoticeDeps,
-  { orgId, orgName }: Expiring,
-  keys: NonNullable<Expiring['keys']>,
-): Promise<void> {
+const toDay = (at: Date): string => at.toISOString().slice(0, 10);
+
+function reportUse(deps: NoticeDeps, use: Use, levels: number[]): Promise<void> {
   const at = new Date(deps.clock.now());
+  const { orgId, productId } = use;
+  const period = use.product ? monthOf(at.getTime()) : toDay(at);
+  const level = levels.at(-1)!;
   return change(deps, byService, async (tx) => {
+    // The lower levels must not be reported later.
     const recorded = await tx
-      .insert(keyNotices)
-      .values(keys.map(({ id }) => ({ orgId, apiKeyId: id, at })))
+      .insert(capNotices)
+      .values(levels.map((each) => ({ orgId, productId, period, level: each, at })))
       .onConflictDoNothing()
-      .returning({ id: keyNotices.apiKeyId });
-    const ours = keys.filter(({ id }) => recorded.some((row) => row.id === id));
-    if (ours.length === 0) return;
-    const organization = plainName(orgName);
-    const lines = ours.map(
-      ({ name, prefix, expiresAt }) =>
-        `${plainName(name)} (${prefix}…) expires on ${formatDay(new Date(expiresAt))}`,
-    );
-    await mailManagers(tx, deps, orgId, {
-      kind: 'key_notice',
-      subject: `${ours.length === 1 ? 'An API key expires' : 'API keys expire'} within 7 days (${organization})`,
-      text: (origin) => [
-        `API keys of ${organization} expiring soon:`,
-        lines.join('\n'),
-        `Calls with these keys fail after that. Replace them in time:  ${origin}/dashboard/api-keys`,
-      ],
-      at,
-    });
+      .returning({ level: capNotices.level });
+    if (!recorded.some((row) => row.level === level)) return;
+    const isAlert = and(eq(usageAlerts.productId, productId), eq(usageAlerts.level, level));
+    const [alert] = await tx
+      .select({ id: usageAlerts.id })
+      .from(usageAlerts)
+      .where(and(eq(usageAlerts.orgId, orgId), isAlert));
+    const { product } = use;
+    const data = {
+      productSlug: product && product.slug,
+      metric: product && product.metric,
+      level,
+      cap: product && exact(product.cap),
+      used: exact(use.used ?? '0'),
+      windowStart: new Date(period).toISOString(),
+      windowEnd: new Date(product ? monthRange(period).end : Date.parse(period) + DAY_MS).toISOString(),
+    };
+    if (alert) {
+      const own = { alertId: alert.id, ...data };
+      await queueWebhook(tx, { orgId, livemode: true, type: 'usage.alert', data: own, at });
+    }
+    await mailRoles(tx, deps, orgId, alert ? alertRoles : managingRoles, toUseMail(use, level, at));
   });
 }
 
-/** Each owner and admin who opted in. */
-async function mailManagers(
+function toUseMail({ orgName, product, used }: Use, level: number, at: Date): Omit<NewMail, 'to'> {
+  const organization = plainName(orgName);
+  const { subject, text } = sayUse({
+    product: product && plainName(product.name),
+    metric: product && plainName(product.metric),
+    level: String(level),
+    cap: product && product.cap,
+    used: used ?? '0',
+    at,
+  });
+  return {
+    kind: 'cap_notice',
+    subject: `${subject} (${organization})`,
+    text: (origin) => [
+      `${organization}: ${text}`,
+      `See all usage, and change its alerts: ${origin}/dashboard/usage`,
+    ],
+    at,
+  };
+}
+
+/** Each member of these roles who has not turned it off. */
+export async function mailRoles(
   tx: Tx,
   { config }: MailDeps,
   orgId: string,
+  roles: readonly Role[],
   mail: Omit<NewMail, 'to'>,
 ): Promise<void> {
   const recipients = await tx
@@ -192,7 +194,7 @@ async function mailManagers(
     .where(
       and(
         eq(memberships.orgId, orgId),
-        inArray(memberships.role, [...managingRoles]),
+        inArray(memberships.role, [...roles]),
         eq(memberships.mailNotices, true),
       ),
     )
@@ -200,7 +202,7 @@ async function mailManagers(
     .limit(MAX_RECIPIENTS);
   const text = (origin: string) => [
     ...mail.text(origin),
-    `You receive this e-mail as an owner or admin. Turn it off at ${origin}/dashboard/account`,
+    `You receive this e-mail because of your role. Turn it off at ${origin}/dashboard/account`,
   ];
   for (const { email } of recipients) await queueMail(tx, config.mail, { ...mail, to: email, text });
 }

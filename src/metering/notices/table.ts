@@ -1,17 +1,34 @@
 import { sql } from 'drizzle-orm';
-import { check, date, index, integer, pgTable, primaryKey, uuid } from 'drizzle-orm/pg-core';
+import { check, date, index, integer, pgTable, primaryKey, unique, uuid } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 
-/** Percent of a cap, once a month each. */
-export const capLevels = [80, 100] as const;
+/** Members add these to the levels of each cap that are always reported. */
+export const usageAlerts = pgTable(
+  'usage_alerts',
+  {
+    orgId: uuid('org_id').notNull(),
+    id: uuid().notNull(),
+    /** `NOBODY` for credits. */
+    productId: uuid('product_id').notNull(),
+    /** Percent of the product's cap, or credits a day. */
+    level: integer().notNull(),
+    createdAt: time('created_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.id] }),
+    unique('usage_alerts_level').on(t.orgId, t.productId, t.level),
+    check('usage_alerts_level_range', sql`${t.level} > 0`),
+  ],
+);
 
-/** Emailed, or skipped because a higher level was emailed. */
+/** Reported, or skipped because a higher level was reported. A row prevents a second report in the same window. */
 export const capNotices = pgTable(
   'cap_notices',
   {
     orgId: uuid('org_id').notNull(),
+    /** `NOBODY` for credits. */
     productId: uuid('product_id').notNull(),
-    /** First day of the month. */
+    /** First day of the month; for credits, the day. */
     period: date({ mode: 'string' }).notNull(),
     level: integer().notNull(),
     at: time('at').notNull(),
@@ -20,7 +37,6 @@ export const capNotices = pgTable(
     primaryKey({ columns: [t.orgId, t.productId, t.period, t.level] }),
     // For deleting old rows.
     index('cap_notices_period').on(t.period),
-    check('cap_notices_level', sql`${t.level} in (${sql.raw(capLevels.join(', '))})`),
   ],
 );
 

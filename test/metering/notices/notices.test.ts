@@ -1,10 +1,7 @@
 import { and, eq } from 'drizzle-orm';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  createCapNotices,
-  createKeyNotices,
-  deleteOldNotices,
-} from '../../../src/metering/notices/notices.js';
+import { createCapNotices, deleteOldNotices } from '../../../src/metering/notices/notices.js';
+import { createEndingMessages } from '../../../src/metering/notices/endings.js';
 import { createSecretBox } from '../../../src/core/secret-box.js';
 import { mails } from '../../../src/accounts/mail/table.js';
 import { memberships } from '../../../src/accounts/organizations/table.js';
@@ -172,8 +169,8 @@ describe('the mail about keys that expire', () => {
     await make('Late', { expiresAt: inDays(8) });
     await make('Over', { expiresAt: inDays(-1) });
     await make('Revoked', { expiresAt: inDays(1), revokedAt: inDays(-1) });
-    await Promise.all([1, 2].map(() => createKeyNotices(service.context)()));
-    await createKeyNotices(service.context)();
+    await Promise.all([1, 2].map(() => createEndingMessages(service.context)()));
+    await createEndingMessages(service.context)();
     const told = async () =>
       database.db.orm.select().from(mails).where(eq(mails.toAddress, customer.owner.email)).orderBy(mails.id);
     const [mail, ...others] = await told();
@@ -182,7 +179,7 @@ describe('the mail about keys that expire', () => {
     expect(textOf(mail!)).toContain('Soon Bcc: x (');
     expect(textOf(mail!)).not.toMatch(/Rotated|Late|Over|Revoked/);
     service.clock.advance(86_400_000);
-    await createKeyNotices(service.context)();
+    await createEndingMessages(service.context)();
     expect((await told()).map((each) => /Soon|Late/.exec(textOf(each))?.[0])).toEqual(['Soon', 'Late']);
   });
 });
@@ -192,7 +189,7 @@ describe('the choice on the account page', () => {
     const { organization, browser, user } = await signedIn(database.db, service.url);
     const other = await signedIn(database.db, service.url);
     const { text } = await browser.get('/dashboard/account', html);
-    expect(text).toContain('E-mails about caps and expiring keys');
+    expect(text).toContain('E-mails about caps, alerts and expiring keys');
     const choose = (slug: string, notices: string) =>
       browser.send('POST', '/dashboard/account/notices', {
         form: { organization: slug, notices },

@@ -70,7 +70,6 @@ export async function requireCode(
   if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
 }
 
-/** Consumes the code. */
 export async function requireCodeIfOn(
   tx: Tx,
   secrets: SecretBox,
@@ -109,7 +108,6 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
   });
 }
 
-/** False if nothing changed. */
 export function changeNotices(
   deps: ChangeDeps,
   author: Author,
@@ -119,7 +117,7 @@ export function changeNotices(
   return changeAccount(deps, author, undefined, async (tx, { id: userId }) => {
     const membership = await findMembershipOf(tx, userId, slug);
     if (!membership || !(await updateMailNotices(tx, membership.id, userId, isWanted)))
-      throw new AppError('not_found', 'You are not an owner or admin of that Organization.');
+      throw new AppError('not_found', 'You receive no such e-mails from that Organization.');
     if (membership.mailNotices === isWanted) return false;
     const [before, after] = [{ mailNotices: !isWanted }, { mailNotices: isWanted }];
     await audit(tx, author, 'user.notices_changed', { organization: slug, before, after });
@@ -150,7 +148,6 @@ export async function changePassword(
   });
 }
 
-/** Returns the hash of the session's token. */
 export function endSession(deps: ChangeDeps, author: Author, id: string): Promise<string> {
   return changeAccount(deps, author, undefined, async (tx) => {
     const ended = await deleteSessionById(tx, author.userId, id);

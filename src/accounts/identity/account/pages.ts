@@ -6,7 +6,7 @@ import { parseInput } from '../../../core/http/validate.js';
 import { toAddress } from '../../../core/pages/address.js';
 import { postForm, addForm, fieldError, newForm, type FormState } from '../../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../../core/pages/layout.js';
-import { isManager } from '../../organizations/table.js';
+import { maySetAlerts } from '../../organizations/table.js';
 import { listOrganizationsOf } from '../organizations/queries.js';
 import { MAX_PASSWORD, MIN_PASSWORD, passwordProblem } from '../password.js';
 import { readFactor, type GivenFactor } from '../second-factor/codes.js';
@@ -68,7 +68,7 @@ function profilePages(deps: AccountDeps): Router {
       hasMail: deps.config.mail !== undefined,
       memberships: organizationsOf
         .slice(0, MAX_ORGANIZATIONS)
-        .map((membership) => ({ ...membership, isManager: isManager(membership.role) })),
+        .map((membership) => ({ ...membership, hasNotices: maySetAlerts(membership.role) })),
       hasMoreMemberships: organizationsOf.length > MAX_ORGANIZATIONS,
     });
   };
@@ -212,7 +212,6 @@ const confirmNotices = {
     'You were signed in, but the single sign-on did not say that it asked you again. Use your password here.',
 };
 
-/** People prove their identity again before a dangerous change. */
 export function confirmPages(deps: AccountDeps, readSession: ReadSession): Router {
   const router = pageRouter();
 

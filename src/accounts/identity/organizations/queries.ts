@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
 import type { Range } from '../../../core/http/page.js';
-import { lockOrganizationId, managingRoles, memberships, organizations } from '../../organizations/table.js';
+import { alertRoles, lockOrganizationId, memberships, organizations } from '../../organizations/table.js';
 import { updateSession } from '../session/queries.js';
 
 export type Organization = typeof organizations.$inferSelect;
@@ -90,7 +90,6 @@ export async function chooseOrganization(tx: Tx, sessionId: string, userId: stri
   return organization;
 }
 
-/** False unless the person manages the Organization. */
 export async function updateMailNotices(
   tx: Tx,
   orgId: string,
@@ -104,7 +103,7 @@ export async function updateMailNotices(
       and(
         eq(memberships.orgId, orgId),
         eq(memberships.userId, userId),
-        inArray(memberships.role, [...managingRoles]),
+        inArray(memberships.role, [...alertRoles]),
       ),
     )
     .returning({ userId: memberships.userId });
