@@ -15,9 +15,9 @@ import { cpuMsOf, startProduct } from './world.js';
 const TARGET_MS = 100;
 const CUSTOMERS = 10_000;
 const PRODUCTS = 100;
-/** Of each customer and product. */
+/** Each customer has as many of each product. */
 const EVENTS = 5;
-/** Of each customer and product, over ten days. */
+/** Each customer has as many of each product, over ten days. */
 const ENTRIES = 10;
 const REQUESTS = 100;
 const WARM_UP = 10;

@@ -121,14 +121,13 @@ it('links to this month, the last month and the last twelve, which keep the othe
   ]);
 });
 
-it('finds a customer by a part of the name, and offers the matches if there are several', async () => {
+it('finds a customer by a part of the name, and names the matches if there are several', async () => {
   const { text: one } = await ask({ organization: 'Init', product: 'calls' });
   expect(rowsOf(one)).toEqual([['INITECH', 'calls', 'calls', '1,200', '1']]);
   expect(one).toMatch(/<option value="initech" selected>/);
-  const { status, text } = await ask({ organization: 'e', product: 'a' });
-  expect(status).toBe(200);
-  expect(text).toMatch(/href="\/console\/usage\?[^"]*organization=initech&amp;product=a"/);
-  expect(text).toMatch(/href="\/console\/usage\?[^"]*organization=e&amp;product=pages"/);
+  const { status, text } = await ask({ organization: 'e' });
+  expect(status).toBe(400);
+  expect(text).toMatch(/several matches. Type one of these: [^<]*initech/);
   expect(text).not.toContain('<table');
   expect((await ask({ organization: 'e' }, '.csv')).status).toBe(400);
 });
@@ -220,7 +219,6 @@ it('searches for a customer instead of listing them if there are many', async ()
   const { text } = await ask({ organization: '<b>' });
   expect(text).toMatch(/<input[^>]*name="organization"[^>]*value="z-7"/);
   expect(text).not.toContain('<b>');
-  const { text: zeds } = await ask({ organization: 'zed' });
-  expect(zeds.match(/organization=z-/g)).toHaveLength(20);
-  expect(zeds).toContain('More may match.');
+  const { status, text: zeds } = await ask({ organization: 'zed' });
+  expect([status, zeds.match(/z-\d+/g)!.length >= 20]).toEqual([400, true]);
 });

@@ -2,13 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import type { Orm, Tx } from '../../core/db/client.js';
-import {
-  addDecimals,
-  differenceOf,
-  minDecimal,
-  subtractDecimals,
-  toPlainDecimal,
-} from '../../core/decimal.js';
+import { addDecimals, differenceOf, subtractDecimals, toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { decimalField, parseInput, text } from '../../core/http/validate.js';
@@ -25,21 +19,14 @@ import {
   readQuery,
 } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/layout.js';
-import { HOUR_MS } from '../../core/time.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
-import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import type { Source } from '../../accounts/identity/source.js';
 import type { Organization } from '../../accounts/identity/organizations/queries.js';
 import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
-import {
-  isCurrent,
-  readCredits,
-  readEntries,
-  type CreditGrant,
-  type Credits,
-} from '../credit-grants/credits.js';
+import { readCredits, readEntries, type CreditGrant, type Credits } from '../credit-grants/credits.js';
 import {
   countGrant,
   forgiveOverdraft,
@@ -158,7 +145,7 @@ function addGrant(router: Router, deps: CreditPagesDeps): void {
     before: [requireConfirmation(deps.clock)],
     async act(req, res, { step, ...fields }) {
       if (step === 'edit') return show(req, res, newForm(fields));
-      const { customer, mode, id, now } = await readAccount(deps, req, fields);
+      const { customer, mode, id } = await readAccount(deps, req, fields);
       const { grantKey, ...input } = readGrant(fields);
       if (step === 'save') {
         const put = await changeAsOperator(deps, req, res, (tx, source) =>
@@ -167,15 +154,17 @@ function addGrant(router: Router, deps: CreditPagesDeps): void {
         countGrant(deps.metrics, put);
         return res.redirect(303, done(customer, mode, 'granted'));
       }
-      refusePast(input, now);
-      const credits = await readCredits(orm, id, now);
-      if (credits.grants.some((grant) => grant.grantKey === grantKey))
-        throw fieldError('grantKey', 'is taken by another grant');
+      const preview = await rehearseAsOperator(deps, req, res, async (tx, source) => {
+        const before = await readCredits(tx, id, source.at);
+        const { isNew } = await putGrant(tx, id, grantKey, input, source);
+        if (!isNew) throw fieldError('grantKey', 'is taken by another grant');
+        return toPreview(grantKey, before, await readCredits(tx, id, source.at));
+      });
       const page = { view: 'metering/console/credit-grant-preview', tab: 'credits', title: 'Grant credits' };
       await renderCustomer(deps, req, res, page, customer, {
         mode,
         fields: Object.entries(fields).flatMap(([name, value]) => [value].flat().map((one) => [name, one])),
-        preview: previewGrant(credits, { grantKey, ...input }, now),
+        preview: { ...preview, isLater: input.startsAt !== undefined },
       });
     },
     show,
@@ -215,46 +204,20 @@ function readGrant(fields: FormFields): GrantInput & { grantKey: string } {
   };
 }
 
-/** Before the preview, not only when the change is made. */
-function refusePast({ startsAt, expiresAt }: GrantInput, now: Date): void {
-  const start = startsAt === undefined ? now : new Date(startsAt);
-  if (start < now) throw fieldError('startsAt', 'must not be in the past');
-  if (expiresAt && new Date(expiresAt) <= start)
-    throw fieldError('expiresAt', 'must be later than the beginning');
-}
-
-function previewGrant(credits: Credits, input: GrantInput & { grantKey: string }, now: Date) {
-  const { amount, startsAt, expiresAt, productSlugs = null, priority = 50, rollover } = input;
-  const endsAt = expiresAt ? new Date(Math.ceil(Date.parse(expiresAt) / HOUR_MS) * HOUR_MS) : null;
-  const isBefore = (grant: CreditGrant) =>
-    grant.priority < priority ||
-    (grant.priority === priority && endMs(grant.expiresAt) <= (endsAt?.getTime() ?? Infinity));
-  const paid = startsAt
-    ? []
-    : credits.overdrafts.filter(({ productSlug }) => productSlugs?.includes(productSlug) ?? true);
-  let left = amount;
-  const overdrafts = paid.flatMap(({ productSlug, quantity }) => {
-    const part = minDecimal(quantity, left);
-    left = subtractDecimals(left, part);
-    return part === '0' ? [] : [{ productSlug, part }];
-  });
+/** Current grants are in the order in which they burn. */
+function toPreview(grantKey: string, before: Credits, after: Credits) {
+  const place = after.grants.findIndex((grant) => grant.grantKey === grantKey);
   return {
-    ...input,
-    productSlugs,
-    priority,
-    rollover,
-    startsAt: startsAt ? new Date(startsAt) : undefined,
-    endsAt,
-    overdrafts,
-    before: credits.grants
-      .filter((grant) => isCurrent(grant) && isBefore(grant))
-      .map((grant) => toGrantView(grant, now)),
-    balance: credits.balance,
-    balanceAfter: startsAt ? credits.balance : addSigned(credits.balance, amount),
+    grant: after.grants[place]!,
+    earlier: after.grants.slice(0, place),
+    balance: before.balance,
+    balanceAfter: after.balance,
+    overdrafts: before.overdrafts.flatMap(({ productSlug, quantity }) => {
+      const left = after.overdrafts.find((one) => one.productSlug === productSlug)?.quantity ?? '0';
+      return left === quantity ? [] : [{ productSlug, part: subtractDecimals(quantity, left) }];
+    }),
   };
 }
-
-const endMs = (expiresAt: string | null): number => (expiresAt === null ? Infinity : Date.parse(expiresAt));
 
 /** The first may be negative. */
 const addSigned = (a: string, b: string): string =>

@@ -33,11 +33,12 @@ import { requireConfirmation } from '../../accounts/identity/session/operator.js
 import {
   editRows,
   editSchema,
-  readRows,
+  readLimits,
   perOptions,
   rollingWindows,
   rowSchemas,
   toRowFields,
+  thresholdsSchema,
   toRowsView,
   windowOptions,
 } from './entitlement-rows.js';
@@ -60,6 +61,7 @@ const grantSchema = z.strictObject({
   endsAt: timeSchema.optional(),
   cap: z.enum(['product', 'own', 'none'], 'must be one of the options'),
   unitCap: decimalField.optional(),
+  thresholds: thresholdsSchema,
   features: z.string().optional(),
 });
 const featuresForm = z.object({ features: featureOverridesSchema });
@@ -161,7 +163,8 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
         startsAt: readTime(values.startsAt, grant?.startsAt),
         endsAt: readTime(values.endsAt, grant?.endsAt) ?? null,
         unitCap: toOwnCap(cap, unitCap),
-        ...readRows(values, grant?.limits ?? []),
+        limits: readLimits(values, grant?.limits ?? []),
+        thresholds: values.thresholds,
         features: parseExactly(featuresForm, { features: readFeatures(values.features ?? '') }).features,
       };
       await changeAsOperator(deps, req, res, async (tx, source) => {
@@ -208,7 +211,7 @@ function toOwnCap(cap: 'product' | 'own' | 'none', unitCap: string | undefined):
 }
 
 function toFields(grant: Grant | undefined): FormFields {
-  if (!grant) return { kind: 'live', cap: 'product', ...toRowFields([], defaultThresholds) };
+  if (!grant) return { kind: 'live', cap: 'product', thresholds: defaultThresholds.join(', ') };
   const { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds, features } = grant;
   return {
     kind,
@@ -217,7 +220,8 @@ function toFields(grant: Grant | undefined): FormFields {
     endsAt: endsAt === null ? '' : toField(endsAt),
     cap: hasOwnCap ? (unitCap === null ? 'none' : 'own') : 'product',
     unitCap: unitCap ?? '',
-    ...toRowFields(limits ?? [], thresholds ?? defaultThresholds),
+    thresholds: (thresholds ?? defaultThresholds).join(', '),
+    ...toRowFields(limits ?? []),
   };
 }
 

@@ -14,14 +14,9 @@ import {
 } from '../entitlements/limits.js';
 import { enforcements, type UsageLimit } from '../entitlements/table.js';
 
-/** Fields `limit1Quantity`, `limit1Window`, `limit1Length`, `limit1Enforcement`, `limit1Per`, and `threshold1`. */
+/** Fields `limit1Quantity`, `limit1Window`, `limit1Length`, `limit1Enforcement` and `limit1Per`. */
 const parts = ['Quantity', 'Window', 'Length', 'Enforcement', 'Per'] as const;
 type LimitRow = Partial<Record<(typeof parts)[number], string>>;
-
-interface Rows {
-  limits: LimitRow[];
-  thresholds: string[];
-}
 
 const units = {
   days: { ms: DAY_MS, write: (length: number) => `P${length}D` },
@@ -51,25 +46,14 @@ const limitName = (n: number, part: string): string => `limit${n}${part}`;
 /** A row may lack some of its fields. */
 const limitNumbers = (fields: FormFields): number[] =>
   rowNumbers(MAX_LIMITS).filter((n) => parts.some((part) => limitName(n, part) in fields));
-const thresholdNumbers = (fields: FormFields): number[] =>
-  rowNumbers(MAX_THRESHOLDS).filter((n) => `threshold${n}` in fields);
 
 /** Messages use the labels. */
 export function toRowsView(fields: FormFields) {
-  const [limits, thresholds] = [limitNumbers(fields), thresholdNumbers(fields)];
-  const labels = [
-    ...limits.flatMap((n) =>
-      parts.map((part) => [limitName(n, part), `Limit ${n}, ${part.toLowerCase()}`] as const),
-    ),
-    ...thresholds.map((n) => [`threshold${n}`, `Threshold ${n}`] as const),
-  ];
-  return {
-    limits,
-    thresholds,
-    labels: Object.fromEntries(labels),
-    hasRoomForLimit: limits.length < MAX_LIMITS,
-    hasRoomForThreshold: thresholds.length < MAX_THRESHOLDS,
-  };
+  const limits = limitNumbers(fields);
+  const labels = limits.flatMap((n) =>
+    parts.map((part) => [limitName(n, part), `Limit ${n}, ${part.toLowerCase()}`] as const),
+  );
+  return { limits, labels: Object.fromEntries(labels), hasRoomForLimit: limits.length < MAX_LIMITS };
 }
 
 const option = 'must be one of the options';
@@ -87,30 +71,32 @@ const partSchemas = {
   Enforcement: z.enum(enforcements, option),
   Per: z.enum(['customer', 'subject'], option).default('customer'),
 };
-const percentMessage = 'must be a whole number from 1 to 1000';
-const percentSchema = z
+
+const thresholdsMessage = `must be at most ${MAX_THRESHOLDS} whole numbers from 1 to 1000, like 50, 80, 100`;
+/** Percentages, in any order. */
+export const thresholdsSchema = z
   .string()
-  .trim()
-  .regex(/^\d{1,4}\s*%?$/, percentMessage)
-  .transform((typed) => parseInt(typed, 10))
-  .refine((percent) => percent >= 1 && percent <= 1_000, percentMessage);
+  .default('')
+  .transform((typed) => typed.split(/[\s,%]+/).filter((one) => one !== ''))
+  .refine(
+    (list) => list.length <= MAX_THRESHOLDS && list.every((one) => /^(?:[1-9]\d{0,2}|1000)$/.test(one)),
+    thresholdsMessage,
+  )
+  .transform((list) => list.map(Number).toSorted((a, b) => a - b))
+  .refine((list) => new Set(list).size === list.length, 'must not repeat a percentage');
 
 export function rowSchemas(fields: FormFields): Record<string, z.ZodType> {
   const limits = limitNumbers(fields).flatMap((n) =>
     parts.map((part) => [limitName(n, part), partSchemas[part]]),
   );
-  const thresholds = thresholdNumbers(fields).map((n) => [`threshold${n}`, percentSchema]);
-  return Object.fromEntries([...limits, ...thresholds]) as Record<string, z.ZodType>;
+  return Object.fromEntries(limits) as Record<string, z.ZodType>;
 }
 
 /**
  * For rows that have passed their schemas.
  * @param current an unchanged window keeps its text, such as `P1DT12H`
  */
-export function readRows(
-  values: Record<string, unknown>,
-  current: readonly UsageLimit[],
-): { limits: UsageLimit[]; thresholds: number[] } {
+export function readLimits(values: Record<string, unknown>, current: readonly UsageLimit[]): UsageLimit[] {
   const mistakes: [name: string, detail: string][] = [];
   const limits = limitNumbers(values as FormFields).map((n): UsageLimit => {
     const read = (part: string) => values[limitName(n, part)] as string | undefined;
@@ -123,14 +109,8 @@ export function readRows(
     const enforcement = read('Enforcement') as UsageLimit['enforcement'];
     return { quantity, window, enforcement, ...(per ? { per } : {}) };
   });
-  const thresholds: number[] = [];
-  for (const n of thresholdNumbers(values as FormFields)) {
-    const percent = values[`threshold${n}`] as number;
-    if (thresholds.includes(percent)) mistakes.push([`threshold${n}`, `repeats ${percent}%`]);
-    thresholds.push(percent);
-  }
   if (mistakes.length > 0) throw refuse(mistakes);
-  return { limits, thresholds };
+  return limits;
 }
 
 function readWindow(
@@ -162,17 +142,15 @@ function refuse(mistakes: [name: string, detail: string][]): AppError {
   return new AppError('invalid_request', mistakes[0]!.join(' '), { errors });
 }
 
-export function toRowFields(limits: readonly UsageLimit[], thresholds: readonly number[]): FormFields {
-  return writeRows({
-    limits: limits.map(({ quantity, window, enforcement, per }) => ({
+export const toRowFields = (limits: readonly UsageLimit[]): FormFields =>
+  writeRows(
+    limits.map(({ quantity, window, enforcement, per }) => ({
       Quantity: quantity,
       Enforcement: enforcement,
       Per: per ?? 'customer',
       ...splitWindow(window),
     })),
-    thresholds: thresholds.map(String),
-  });
-}
+  );
 
 /** The largest unit that divides the duration. */
 function splitWindow(window: string): Pick<LimitRow, 'Window' | 'Length'> {
@@ -182,34 +160,25 @@ function splitWindow(window: string): Pick<LimitRow, 'Window' | 'Length'> {
   return { Window: unit, Length: String(ms / units[unit].ms) };
 }
 
-function writeRows({ limits, thresholds }: Rows): FormFields {
-  const entries = limits.flatMap((row, i) => parts.map((part) => [limitName(i + 1, part), row[part] ?? '']));
-  return Object.fromEntries([...entries, ...thresholds.map((percent, i) => [`threshold${i + 1}`, percent])]);
-}
+const writeRows = (rows: readonly LimitRow[]): FormFields =>
+  Object.fromEntries(
+    rows.flatMap((row, i) => parts.map((part) => [limitName(i + 1, part), row[part] ?? ''])),
+  );
 
-export const editSchema = z
-  .string()
-  .regex(/^(?:add|remove[1-9]\d?)(?:Limit|Threshold)$/, 'is not a known button');
+export const editSchema = z.string().regex(/^(?:add|remove[1-9]\d?)Limit$/, 'is not a known button');
 
 /** Keeps everything that was typed. `focus` names the field to focus. */
 export function editRows(fields: FormFields, edit: string): { values: FormFields; focus: string } {
-  const rows = {
-    limits: limitNumbers(fields).map((n) =>
-      Object.fromEntries(parts.map((part) => [part, textField(fields, limitName(n, part)) ?? ''])),
-    ),
-    thresholds: thresholdNumbers(fields).map((n) => textField(fields, `threshold${n}`) ?? ''),
-  };
-  const isLimit = edit.endsWith('Limit');
-  const list: unknown[] = isLimit ? rows.limits : rows.thresholds;
+  const rows: LimitRow[] = limitNumbers(fields).map((n) =>
+    Object.fromEntries(parts.map((part) => [part, textField(fields, limitName(n, part)) ?? ''])),
+  );
   const removed = /\d+/.exec(edit)?.[0];
-  if (removed !== undefined) list.splice(Number(removed) - 1, 1);
-  else if (list.length < (isLimit ? MAX_LIMITS : MAX_THRESHOLDS))
-    list.push(isLimit ? { Window: 'calendar_month', Enforcement: 'warn', Per: 'customer' } : '');
-  const { edit: _, ...rest } = fields;
-  const others = Object.entries(rest).filter(([name]) => !/^(?:limit|threshold)\d/.test(name));
-  const added = isLimit ? limitName(list.length, 'Quantity') : `threshold${list.length}`;
+  if (removed !== undefined) rows.splice(Number(removed) - 1, 1);
+  else if (rows.length < MAX_LIMITS)
+    rows.push({ Window: 'calendar_month', Enforcement: 'warn', Per: 'customer' });
+  const others = Object.entries(fields).filter(([name]) => !/^limit\d/.test(name));
   return {
     values: { ...Object.fromEntries(others), ...writeRows(rows) },
-    focus: removed === undefined ? added : `add${isLimit ? 'Limit' : 'Threshold'}`,
+    focus: removed === undefined ? limitName(rows.length, 'Quantity') : 'addLimit',
   };
 }

@@ -26,34 +26,25 @@ import { enforcements } from '../entitlements/table.js';
 import { readPreview } from './price-preview.js';
 
 const PRODUCTS = `${CONSOLE}/products`;
-const NEW_ROWS = 2;
 
 const option = 'must be one of the options';
 const schema = z.object({
-  price: decimalField,
+  price: decimalField.optional(),
   enforcement: z.enum(enforcements, option),
   dimension: z.string().optional(),
+  prices: z.string().default(''),
 });
-const editSchema = z.string().regex(/^(?:add|remove[1-9]\d{0,2})$/, 'is not a known button');
+const lineSchema = z.object({ value: text(MAX_VALUE_LENGTH), price: decimalField });
 
 /** A form, then a preview of last month at the new price, and only then the change. */
 export function addPrice(router: Router, deps: ConsoleDeps): void {
   addForm(router, '/products/:slug/price', {
     before: [requireConfirmation(deps.clock)],
-    async act(req, res, { edit, step, remove, ...fields }) {
+    async act(req, res, { step, ...fields }) {
       const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
-      if (edit !== undefined) {
-        const edited = editRows(fields, parseInput(z.object({ edit: editSchema }), { edit }).edit);
-        return showForm(deps, req, res, newForm(edited.values), edited.focus);
-      }
       if (step === 'edit') return showForm(deps, req, res, newForm(fields));
-      const after = remove === undefined ? readPriceForm(fields, product.dimensions) : null;
-      if (step !== 'save')
-        return showPreview(deps, req, res, {
-          product,
-          after,
-          fields: { ...fields, ...(remove && { remove }) },
-        });
+      const after = readPriceForm(fields, product);
+      if (step !== 'save') return showPreview(deps, req, res, { product, after, fields });
       await changeAsOperator(deps, req, res, async (tx, source) => {
         const current = (await lockProduct(tx, product.slug))!;
         if (textField(fields, 'seen') !== versionOf(current))
@@ -74,34 +65,13 @@ export function addPrice(router: Router, deps: ConsoleDeps): void {
 
 const versionOf = ({ updatedAt }: Product): string => updatedAt.toISOString();
 
-async function showForm(deps: ConsoleDeps, req: Request, res: Response, form: FormState, focus?: string) {
+async function showForm(deps: ConsoleDeps, req: Request, res: Response, form: FormState) {
   const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
   const current = toCreditPrice(product);
-  const values = Object.keys(form.values).length > 0 ? form.values : toFields(current, product);
+  const values = Object.keys(form.values).length > 0 ? form.values : toFields(current);
   const title = `${current ? 'Change' : 'Set'} the price of ${product.name}`;
   const page = { view: 'metering/console/price', title, section: 'products' };
-  await renderPage(deps, req, res, page, {
-    form: { ...form, values },
-    focus,
-    product,
-    current,
-    toRowsView,
-    maxValueLength: MAX_VALUE_LENGTH,
-  });
-}
-
-/** Messages use the labels. */
-function toRowsView(fields: FormFields) {
-  const numbers = numbersOf(fields);
-  const labels = numbers.flatMap((n) => [
-    [`value${n}`, `Value ${n}`],
-    [`price${n}`, `Price ${n}`],
-  ]);
-  return {
-    numbers,
-    labels: Object.fromEntries(labels) as Record<string, string>,
-    hasRoom: numbers.length < MAX_PRICES,
-  };
+  await renderPage(deps, req, res, page, { form: { ...form, values }, product });
 }
 
 async function showPreview(
@@ -128,75 +98,55 @@ async function showPreview(
   });
 }
 
-/** The fields are named `value1`, `price1` and so on. */
-const numbersOf = (fields: FormFields): number[] =>
-  Array.from({ length: MAX_PRICES }, (_, i) => i + 1).filter(
-    (n) => `value${n}` in fields || `price${n}` in fields,
-  );
-
-/** Ignores rows with neither a value nor a price. */
-function readPriceForm(fields: FormFields, dimensions: readonly string[]): CreditPrice {
-  const rows = numbersOf(fields).filter(
-    (n) => textField(fields, `value${n}`) ?? textField(fields, `price${n}`),
-  );
-  const rowSchemas = rows.flatMap((n) => [
-    [`value${n}`, text(MAX_VALUE_LENGTH)],
-    [`price${n}`, decimalField],
-  ]);
-  const typed = parseInput(
-    schema.extend(Object.fromEntries(rowSchemas) as Record<string, z.ZodString>),
-    filledIn(fields),
-  ) as z.output<typeof schema> & Record<string, string>;
-  const { price, enforcement, dimension } = typed;
-  const digits = (name: string, value: string) => toPrice(toPlainDecimal(value, 0), name);
-  const whole = { price: digits('price', price), enforcement };
+/** Null removes the price. */
+function readPriceForm(fields: FormFields, product: Product): CreditPrice | null {
+  const { price, enforcement, dimension, prices: lines } = parseInput(schema, filledIn(fields));
+  const prices = readPrices(lines);
+  if (price === undefined) {
+    if (!toCreditPrice(product) || dimension !== undefined || prices.size > 0)
+      throw fieldError('price', 'is required');
+    return null;
+  }
+  const whole = { price: toPrice(toPlainDecimal(price, 0), 'price'), enforcement };
   if (dimension === undefined) {
-    if (rows.length > 0) throw fieldError('dimension', 'must be chosen to set prices for individual values');
+    if (prices.size > 0) throw fieldError('dimension', 'must be chosen to set prices for individual values');
     return whole;
   }
-  if (!dimensions.includes(dimension)) throw fieldError('dimension', option);
-  if (rows.length === 0)
-    throw fieldError(`value${numbersOf(fields)[0] ?? 1}`, 'is required for prices by a dimension');
-  const prices = new Map<string, string>();
-  for (const n of rows) {
-    const value = typed[`value${n}`]!;
-    if (prices.has(value)) throw fieldError(`value${n}`, 'has a price already');
-    prices.set(value, digits(`price${n}`, typed[`price${n}`]!));
-  }
+  if (!product.dimensions.includes(dimension)) throw fieldError('dimension', option);
+  if (prices.size === 0) throw fieldError('prices', 'is required for prices by a dimension');
+  if (prices.size > MAX_PRICES) throw fieldError('prices', `must have at most ${MAX_PRICES} lines`);
   return { ...whole, by: { dimension, prices: Object.fromEntries(prices) } };
 }
 
-const toRows = (rows: readonly (readonly [value: string, price: string])[]): FormFields =>
-  Object.fromEntries(
-    rows.flatMap(([value, price], i) => [
-      [`value${i + 1}`, value],
-      [`price${i + 1}`, price],
-    ]),
-  );
-
-function toFields(price: CreditPrice | null, { dimensions }: Product): FormFields {
-  const rows = Object.entries(price?.by?.prices ?? {});
-  return {
-    price: price?.price ?? '',
-    enforcement: price?.enforcement ?? 'block',
-    dimension: price?.by?.dimension ?? '',
-    ...(dimensions.length === 0
-      ? {}
-      : toRows(rows.length > 0 ? rows : Array.from({ length: NEW_ROWS }, () => ['', ''] as const))),
-  };
+/** Lines like `large = 0.03`. Quotes keep the spaces around a value. */
+function readPrices(lines: string): Map<string, string> {
+  const prices = new Map<string, string>();
+  for (const [i, line] of lines.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    const [, first = '', digits = ''] = /^(.*)=(.*)$/.exec(line.trim()) ?? [];
+    try {
+      const { value, price } = parseInput(lineSchema, { value: unquote(first.trim()), price: digits.trim() });
+      if (prices.has(value)) throw fieldError('value', 'has a price already');
+      prices.set(value, toPrice(toPlainDecimal(price, 0), 'price'));
+    } catch (error) {
+      const place = error instanceof AppError ? error.errors?.[0] : undefined;
+      if (!place) throw error;
+      throw fieldError('prices', `line ${i + 1}: the ${place.pointer.slice(1)} ${place.detail}`);
+    }
+  }
+  return prices;
 }
 
-/** Keeps everything that was typed. `focus` names the field to focus. */
-function editRows(fields: FormFields, edit: string): { values: FormFields; focus: string } {
-  const rows = numbersOf(fields).map(
-    (n) => [textField(fields, `value${n}`) ?? '', textField(fields, `price${n}`) ?? ''] as const,
-  );
-  const others = Object.entries(fields).filter(([name]) => !/^(?:value|price)\d/.test(name));
-  const removed = /\d+/.exec(edit)?.[0];
-  if (removed !== undefined) rows.splice(Number(removed) - 1, 1);
-  else if (rows.length < MAX_PRICES) rows.push(['', '']);
-  return {
-    values: { ...Object.fromEntries(others), ...toRows(rows) },
-    focus: removed === undefined ? `value${rows.length}` : 'add',
-  };
-}
+const quoted = /^"(?:[^"\\]|\\.)*"$/;
+const unquote = (typed: string): string => (quoted.test(typed) ? (JSON.parse(typed) as string) : typed);
+const quote = (value: string): string =>
+  value.trim() === value && !quoted.test(value) ? value : JSON.stringify(value);
+
+const toFields = (price: CreditPrice | null): FormFields => ({
+  price: price?.price ?? '',
+  enforcement: price?.enforcement ?? 'block',
+  dimension: price?.by?.dimension ?? '',
+  prices: Object.entries(price?.by?.prices ?? {})
+    .map(([value, one]) => `${quote(value)} = ${one}`)
+    .join('\n'),
+});

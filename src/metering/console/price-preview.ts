@@ -136,7 +136,7 @@ interface EffectRow extends Allowance {
   name: string;
   metric: string;
   quantity: string;
-  /** Of all rows, shown or not. */
+  /** Counts all rows, shown or not. */
   over: number;
 }
 

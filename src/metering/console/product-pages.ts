@@ -16,7 +16,7 @@ import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { featuresSchema, readFeatures, writeFeatures } from '../entitlements/features.js';
 import { dimensionKeysSchema } from '../entitlements/operator/schema.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
-import { listProducts, listUngranted, lockProduct, type Product } from '../entitlements/queries.js';
+import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY, NO_METRIC } from '../entitlements/table.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
@@ -24,14 +24,11 @@ import { changeAsOperator } from '../../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { archiveSchema } from '../../console/customer-pages.js';
-import { addressOf, CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from '../../console/page.js';
+import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from '../../console/page.js';
 import { toCreditPrice } from '../entitlements/price.js';
 import { addPrice } from './price-pages.js';
 
 const PRODUCTS = `${CONSOLE}/products`;
-
-/** Others are found in the list of customers. */
-const SHOWN_CUSTOMERS = 20;
 
 const querySchema = z.object({ search: text(200).optional(), cursor: slugSchema.optional() });
 
@@ -49,7 +46,7 @@ const featuresForm = z.object({ features: featuresSchema });
 const newSchema = productSchema.extend({ slug: slugSchema });
 
 const notices = {
-  created: 'Product created. Grant it to a customer next.',
+  created: 'Product created. Put it into a plan, or grant it to a customer.',
   saved: 'Saved. It takes effect on the next request.',
   priced: 'The price is set. Events received from now on cost it.',
   unpriced: 'The price is removed. Events received from now on cost nothing.',
@@ -121,13 +118,7 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
       const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
       const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
       const price = toCreditPrice(product);
-      const customers = (await listUngranted(deps.db.orm, product.id, SHOWN_CUSTOMERS)).map(
-        ({ slug, name }) => ({
-          name,
-          href: toAddress(`${addressOf(slug)}/entitlement`, { product: product.slug }),
-        }),
-      );
-      const data = { form: { ...form, values }, product, price, stripeProblem, customers };
+      const data = { form: { ...form, values }, product, price, stripeProblem };
       await renderPage(deps, req, res, page, data);
     },
   });

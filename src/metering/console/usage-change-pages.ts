@@ -2,7 +2,8 @@ import { sql } from 'drizzle-orm';
 import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
-import type { Orm } from '../../core/db/client.js';
+import type { Source } from '../../accounts/identity/source.js';
+import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRow } from '../../core/db/sql.js';
 import { toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
@@ -11,7 +12,7 @@ import { toAddress, toPager } from '../../core/pages/address.js';
 import { addForm, readQuery, textField, type FormFields, type FormState } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
-import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { correctEvents } from '../corrections/corrections.js';
 import { readCredits } from '../credit-grants/credits.js';
@@ -81,16 +82,6 @@ function addEvents(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Rolls the correction back. */
-class Rehearsal extends Error {
-  readonly effect: Effect[];
-
-  constructor(effect: Effect[]) {
-    super('rolled back');
-    this.effect = effect;
-  }
-}
-
 interface Effect {
   label: string;
   unit: string;
@@ -129,18 +120,20 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
       const corrections = [{ ...input, reason, quantity: toPlainDecimal(input.quantity, 0) }];
       const event = await findEvent(orm, orgId, input.idempotencyKey);
       if (!event) throw noEvent();
-      const isSaved = step === 'save';
-      const effect = await changeAsOperator(deps, req, res, async (tx, source) => {
-        const before = isSaved ? [] : await readSums(tx, orgId, event, source.at);
-        await correctEvents(tx, { orgId, livemode: undefined, by: 'operator', corrections }, source);
-        if (isSaved) return undefined;
+      const correct = (tx: Tx, source: Source) =>
+        correctEvents(tx, { orgId, livemode: undefined, by: 'operator', corrections }, source);
+      const toError = toFieldError(noEvent());
+      if (step === 'save') {
+        await changeAsOperator(deps, req, res, correct).catch(toError);
+        return res.redirect(303, toAddress(base(slug), { done: 'corrected' }));
+      }
+      const effect = await rehearseAsOperator(deps, req, res, async (tx, source) => {
+        const before = await readSums(tx, orgId, event, source.at);
+        await correct(tx, source);
         const after = await readSums(tx, orgId, event, source.at);
-        throw new Rehearsal(before.map((one, i) => ({ ...one, after: after[i]!.before })));
-      }).catch((error: unknown) =>
-        error instanceof Rehearsal ? error.effect : toFieldError(noEvent())(error),
-      );
-      if (effect) return show(req, res, form, effect);
-      res.redirect(303, toAddress(base(slug), { done: 'corrected' }));
+        return before.map((one, i) => ({ ...one, after: after[i]!.before }));
+      }).catch(toError);
+      await show(req, res, form, effect);
     },
     show,
     codes: new Set(['idempotency_conflict']),

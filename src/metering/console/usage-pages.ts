@@ -31,6 +31,7 @@ const USAGE = `${CONSOLE}/usage`;
 
 /** Beyond it, the page offers a search instead. */
 const MAX_OPTIONS = 200;
+/** Named in an error. */
 const MAX_MATCHES = 20;
 
 const day = z.iso
@@ -74,9 +75,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
   });
 
   router.get('/usage.csv', async (req, res) => {
-    const { range, customers, products } = await readRequest(deps, readQuery(req));
-    if (customers.length > 1) throw fieldError('organization', 'matches several customers');
-    if (products.length > 1) throw fieldError('product', 'matches several products');
+    const { range } = await readRequest(deps, readQuery(req));
     await sendCsv(log, req, res, toUsageCsv(db, range));
   });
 
@@ -89,33 +88,29 @@ async function readRequest(deps: ConsoleDeps, query: FormFields) {
   const { granularity } = given;
   const days = { from: new Date(given.from), to: new Date(given.to) };
   const steps = readSteps({ ...days, granularity, livemode: given.mode === 'live' }, fieldError);
-  const customers = await findCustomers(deps, given.organization);
-  const products = await findProducts(deps, given.product);
-  const range = { ...steps, orgId: customers[0]?.id, productId: products[0]?.id };
-  return { given, cursor, range, customers, products };
-}
-
-/** The choices if a search has several matches. */
-async function readResult(
-  { db }: ConsoleDeps,
-  { given, cursor, range, customers, products }: Awaited<ReturnType<typeof readRequest>>,
-  nameOf: NameOf,
-) {
-  const choices = toChoices(given, { customers, products });
-  if (choices.length > 0) return { choices, chosen: {} };
-  const [customer] = customers;
-  const [product] = products;
+  const customer = await readCustomer(deps, given.organization);
+  const product = await readProduct(deps, given.product);
+  const { organization: _organization, product: _product, ...others } = given;
   const chosen = {
+    ...others,
     ...(customer && { organization: customer.slug }),
     ...(product && { product: product.slug }),
   };
+  const range = { ...steps, orgId: customer?.id, productId: product?.id };
+  return { chosen, cursor, range, customer, product };
+}
+
+async function readResult(
+  { db }: ConsoleDeps,
+  { chosen, cursor, range, customer, product }: Awaited<ReturnType<typeof readRequest>>,
+  nameOf: NameOf,
+) {
   const key = decodeKey(cursor, positionSchema);
   const after = key === undefined ? undefined : toPosition(key);
   const found = await listCustomerUsage(db, { ...range, after, limit: PAGE_SIZE + 1 });
   const { page, nextCursor } = cutPage(found, PAGE_SIZE, (last) => toCursor(keyOf(last)));
   const hasChart = page.length > 0 && after === undefined;
   return {
-    choices,
     chosen,
     customer,
     product,
@@ -125,12 +120,12 @@ async function readResult(
       customerName: nameOf('organization', row.organization),
       productName: nameOf('product', row.product),
       href: addressOf(row.organization),
-      productHref: toAddress(USAGE, { ...given, ...chosen, product: row.product }),
+      productHref: toAddress(USAGE, { ...chosen, product: row.product }),
     })),
     hasChart,
     drawn: hasChart ? await readUsageChart(db, range, { customer, product, nameOf }) : undefined,
-    csvHref: toAddress(`${USAGE}.csv`, { ...given, ...chosen }),
-    pager: toPager(USAGE, { ...given, ...chosen }, { cursor, nextCursor }),
+    csvHref: toAddress(`${USAGE}.csv`, chosen),
+    pager: toPager(USAGE, chosen, { cursor, nextCursor }),
   };
 }
 
@@ -180,59 +175,38 @@ function toOptions(rows: Named[], all: string) {
   return [{ value: '', label: all }, ...toNamedOptions(rows)];
 }
 
-/** The entry with this slug, or all partial matches. */
+/** The entry with this slug, or the only partial match. */
 async function findNamed<T extends Named>(
   field: string,
   typed: string | undefined,
-  {
-    find,
-    search,
-  }: { find: (slug: string) => Promise<T | undefined>; search: (part: string) => Promise<T[]> },
-): Promise<T[]> {
-  if (typed === undefined) return [];
+  find: (slug: string) => Promise<T | undefined>,
+  search: (part: string) => Promise<T[]>,
+): Promise<T | undefined> {
+  if (typed === undefined) return undefined;
   const exact = slugSchema.safeParse(typed).success ? await find(typed) : undefined;
-  const found = exact ? [exact] : await search(typed.trim());
-  if (found.length === 0) throw fieldError(field, 'has no match');
-  return found;
+  if (exact) return exact;
+  const [first, ...others] = await search(typed.trim());
+  if (!first) throw fieldError(field, 'has no match');
+  if (others.length === 0) return first;
+  const slugs = [first, ...others].slice(0, MAX_MATCHES).map(({ slug }) => slug);
+  throw fieldError(field, `has several matches. Type one of these: ${slugs.join(', ')}`);
 }
 
-const findCustomers = ({ db, clock }: ConsoleDeps, typed: string | undefined) =>
-  findNamed<Named & { id: string }>('organization', typed, {
-    find: (slug) => findOrganization(db.orm, { slug }),
-    search: async (search) => {
-      const matches = await listCustomers(
-        db.orm,
-        clock.now(),
-        { search, state: 'all' },
-        { limit: MAX_MATCHES },
-      );
-      return matches.customers;
+const readCustomer = ({ db, clock }: ConsoleDeps, typed: string | undefined) =>
+  findNamed<Named & { id: string }>(
+    'organization',
+    typed,
+    (slug) => findOrganization(db.orm, { slug }),
+    async (search) => {
+      const filter = { search, state: 'all' as const };
+      return (await listCustomers(db.orm, clock.now(), filter, { limit: MAX_MATCHES })).customers;
     },
-  });
+  );
 
-const findProducts = ({ db }: ConsoleDeps, typed: string | undefined) =>
-  findNamed('product', typed, {
-    find: (slug) => findProduct(db.orm, slug),
-    search: (part) => listProducts(db.orm, { after: undefined, limit: MAX_MATCHES - 1 }, part),
-  });
-
-function toChoices(
-  given: Record<string, string | undefined>,
-  { customers, products }: { customers: Named[]; products: Named[] },
-) {
-  const fields = [
-    { field: 'organization', noun: 'customers', found: customers },
-    { field: 'product', noun: 'products', found: products },
-  ];
-  return fields
-    .filter(({ found }) => found.length > 1)
-    .map(({ field, noun, found }) => ({
-      title: `Choose one of these ${noun}`,
-      isCut: found.length === MAX_MATCHES,
-      links: found.map(({ slug, name }) => ({
-        slug,
-        name,
-        href: toAddress(USAGE, { ...given, [field]: slug }),
-      })),
-    }));
-}
+const readProduct = ({ db }: ConsoleDeps, typed: string | undefined) =>
+  findNamed(
+    'product',
+    typed,
+    (slug) => findProduct(db.orm, slug),
+    (part) => listProducts(db.orm, { after: undefined, limit: MAX_MATCHES }, part),
+  );

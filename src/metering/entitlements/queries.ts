@@ -1,19 +1,4 @@
-import {
-  and,
-  asc,
-  eq,
-  gt,
-  inArray,
-  isNotNull,
-  isNull,
-  lte,
-  ne,
-  notInArray,
-  or,
-  sql,
-  type SQL,
-} from 'drizzle-orm';
-import { organizations } from '../../accounts/organizations/table.js';
+import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, ne, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { containsText, selectRows, storeRows, textArray, timeText } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
@@ -53,20 +38,6 @@ export async function listProducts(orm: Orm, { after, limit }: Range, search?: s
     .orderBy(asc(products.slug))
     .limit(limit + 1);
 }
-
-/** By slug. */
-export const listUngranted = (orm: Orm, productId: string, limit: number) => {
-  const granted = orm
-    .select({ orgId: entitlements.orgId })
-    .from(entitlements)
-    .where(eq(entitlements.productId, productId));
-  return orm
-    .select({ slug: organizations.slug, name: organizations.name })
-    .from(organizations)
-    .where(and(isNull(organizations.archivedAt), notInArray(organizations.id, granted)))
-    .orderBy(asc(organizations.slug))
-    .limit(limit);
-};
 
 /** By slug. */
 export const listPricedProducts = (orm: Orm, limit: number): Promise<Product[]> =>

@@ -43,7 +43,7 @@ export function listChanges(before: Definition | undefined, after: Definition | 
   });
 }
 
-/** Of a plan, so that a page stays small. */
+/** Each plan shows this many at most, so that a page stays small. */
 const SHOWN_PRODUCTS = 8;
 
 /** As the dashboard of a customer on each of the plans shows them. */

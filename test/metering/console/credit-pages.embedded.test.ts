@@ -155,8 +155,8 @@ describe('a grant', () => {
     [{ amount: '' }, 'amount', 'Required.'],
     [{ amount: '0' }, 'amount', 'Must be above 0.'],
     [{ amount: '0.1234567890123' }, 'amount', 'Must have at most 12 decimal places.'],
-    [{ startsAt: '2020-01-01T00:00' }, 'startsAt', 'Must not be in the past.'],
-    [{ expiresAt: '2020-01-01T00:00' }, 'expiresAt', 'Must be later than the beginning.'],
+    [{ startsAt: '2020-01-01T00:00' }, 'startsAt', 'Must not be before now'],
+    [{ expiresAt: '2020-01-01T00:00' }, 'expiresAt', 'Must be later than the start'],
     [{ expiresAt: 'tomorrow' }, 'expiresAt', 'Must be a date and a time.'],
     [{ percent: '50' }, 'days', 'Required for a rollover.'],
     [

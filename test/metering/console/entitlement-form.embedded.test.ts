@@ -54,14 +54,13 @@ function fieldsOf(text: string): Record<string, string> {
   return Object.fromEntries([...inputs, ...selects]) as Record<string, string>;
 }
 
-it('stores the rows of limits and thresholds', async () => {
+it('stores the rows of limits, and thresholds', async () => {
   const { post, stored } = await scene();
   const { status } = await post({
     ...terms,
     ...limit(1, '1,000', 'hours', '5', 'block'),
     ...limit(2, '0.5', 'calendar_week', '', 'warn'),
-    threshold1: '90',
-    threshold2: ' 75 %',
+    thresholds: '90, 75 %',
   });
   expect([status, await stored()]).toMatchObject([
     303,
@@ -112,16 +111,10 @@ it('adding and removing rows keeps everything that was typed, and stores nothing
   const removed = fieldsOf((await post({ ...second, limit2Quantity: '9', edit: 'remove1Limit' })).text);
   expect(removed).toMatchObject({ ...typed, limit1Quantity: '9' });
   expect(removed).not.toHaveProperty('limit2Quantity');
-  const { threshold3: last, ...fewer } = removed;
-  expect(fieldsOf((await post({ ...removed, edit: 'remove3Threshold' })).text)).toEqual(fewer);
-  expect(fieldsOf((await post({ ...fewer, edit: 'addThreshold' })).text)).toEqual({
-    ...fewer,
-    threshold3: '',
-  });
-  expect([last, await stored()]).toEqual(['100', before]);
+  expect([removed.thresholds, await stored()]).toEqual(['50, 80, 100', before]);
 });
 
-it('has room for eight limits and ten thresholds', async () => {
+it('has room for eight limits', async () => {
   const { post } = await scene();
   const eight = Object.assign({}, ...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => limit(n, '1', 'days', '1', 'warn')));
   const { text } = await post({ ...terms, ...eight, edit: 'addLimit' });
@@ -163,9 +156,10 @@ it.each([
     'Must be from 1 minute to 31 days',
   ],
   [limit(1, '1', 'hours', '5', 'stop'), 'limit1Enforcement', 'Limit 1, enforcement', 'Must be one of'],
-  [{ threshold1: '' }, 'threshold1', 'Threshold 1', 'Required'],
-  [{ threshold1: '0' }, 'threshold1', 'Threshold 1', 'Must be a whole number from 1 to 1000'],
-  [{ threshold1: '50', threshold2: '50%' }, 'threshold2', 'Threshold 2', 'Repeats 50%'],
+  [{ thresholds: '0' }, 'thresholds', 'Thresholds', 'Must be at most 10 whole numbers from 1 to 1000'],
+  [{ thresholds: '1.5' }, 'thresholds', 'Thresholds', 'Must be at most 10 whole numbers from 1 to 1000'],
+  [{ thresholds: '1 2 3 4 5 6 7 8 9 10 11' }, 'thresholds', 'Thresholds', 'Must be at most 10 whole'],
+  [{ thresholds: '50, 50%' }, 'thresholds', 'Thresholds', 'Must not repeat a percentage'],
   [{ edit: 'removeEverything' }, 'edit', 'Edit', 'Not a known button'],
 ])('names the row and the field of %j', async (fields, name, label, message) => {
   const { post, stored } = await scene();

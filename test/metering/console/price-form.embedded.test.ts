@@ -69,10 +69,7 @@ const price = { price: '0.5', enforcement: 'block' };
 const byModel = {
   ...price,
   dimension: 'model',
-  value1: 'large',
-  price1: '2',
-  value2: 'small',
-  price2: '0.25',
+  prices: 'large = 2\nsmall=0.25',
 };
 
 /** Returns a page's text without markup, with whitespace collapsed. */
@@ -104,7 +101,7 @@ describe('a new price', () => {
 
   it('is saved with all its digits, and the audit log says so', async () => {
     const { save, stored, product, path } = await scene();
-    const tiny = { ...byModel, price: '0.000000000001', price1: '1,000.5' };
+    const tiny = { ...byModel, price: '0.000000000001', prices: 'large = 1,000.5\r\n\r\nsmall = 0.25' };
     const { status, headers } = await save(tiny);
     expect([status, headers.get('location')]).toEqual([303, `/console/products/${product.slug}?done=priced`]);
     expect(await stored()).toMatchObject({
@@ -119,13 +116,13 @@ describe('a new price', () => {
     expect(entry).toMatchObject({ action: 'product.changed', details: { before: { credits: 'none' } } });
     const form = (await operator.browser.get(path, html)).text;
     expect(form).toContain('value="0.000000000001"');
-    expect(form).toContain('value="1000.5"');
+    expect(form).toContain('large = 1000.5\nsmall = 0.25</textarea>');
   });
 
   it('can be changed again from the preview, which keeps what was typed', async () => {
     const { post, stored } = await scene();
     const { text } = await post({ ...byModel, price: '', step: 'edit' });
-    expect(text).toContain('value="large"');
+    expect(text).toContain('large = 2\nsmall=0.25</textarea>');
     expect(text).not.toContain('Required.');
     expect(await stored()).toMatchObject({ creditPrice: null });
   });
@@ -140,9 +137,9 @@ describe('a new price', () => {
   it('can be removed, after the same preview', async () => {
     const { save, post, stored } = await scene([{ name: 'Acme', dimensions: '', quantity: '10' }]);
     await save(price);
-    expect(readText((await post({ remove: 'yes' })).text)).toContain('Acme 10 5 0');
+    expect(readText((await post({ ...price, price: '' })).text)).toContain('Acme 10 5 0');
     expect(await stored()).toMatchObject({ creditPrice: '0.5' });
-    expect((await save({ remove: 'yes' })).headers.get('location')).toMatch(/\?done=unpriced$/);
+    expect((await save({ ...price, price: '' })).headers.get('location')).toMatch(/\?done=unpriced$/);
     expect(await stored()).toMatchObject({ creditPrice: null, creditEnforcement: null });
   });
 
@@ -168,11 +165,17 @@ describe('a new price', () => {
     [{ enforcement: 'refuse' }, 'enforcement', 'Must be one of the options.'],
     [{ dimension: 'colour' }, 'dimension', 'Must be one of the options.'],
     [{ dimension: '' }, 'dimension', 'Must be chosen to set prices for individual values.'],
-    [{ value2: 'large' }, 'value2', 'Has a price already.'],
-    [{ value1: 'x'.repeat(65) }, 'value1', 'Must be 1 to 64 characters without control characters.'],
-    [{ value1: '' }, 'value1', 'Required.'],
-    [{ price2: '' }, 'price2', 'Required.'],
-    [{ price2: '0.1234567890123' }, 'price2', 'Must have at most 12 decimal places.'],
+    [{ prices: '' }, 'prices', 'Required for prices by a dimension.'],
+    [{ prices: 'large = 2\n\nlarge = 3' }, 'prices', 'Line 3: the value has a price already.'],
+    [{ prices: `${'x'.repeat(65)} = 2` }, 'prices', 'Line 1: the value must be 1 to 64 characters'],
+    [{ prices: 'large' }, 'prices', 'Line 1: the value'],
+    [{ prices: 'large =' }, 'prices', 'Line 1: the price must be a number'],
+    [{ prices: 'a = 1\nlarge = 0.1234567890123' }, 'prices', 'Line 2: the price must have at most 12'],
+    [
+      { prices: Array.from({ length: 201 }, (_, i) => `v${i} = 1`).join('\n') },
+      'prices',
+      'Must have at most 200',
+    ],
   ])('%o is refused beside its field, and what was typed stays', async (wrong, name, message) => {
     const { post, stored } = await scene();
     const { status, text } = await post({ ...byModel, ...wrong });
@@ -183,17 +186,21 @@ describe('a new price', () => {
         'enforcement',
       ),
     );
-    if (name !== 'value1') expect(text).toContain('value="large"');
+    expect(text).toContain(`${{ ...byModel, ...wrong }.prices}</textarea>`);
     expect(await stored()).toMatchObject({ creditPrice: null });
   });
 
-  it.each(['__proto__', '<script>alert(1)</script>', '"quoted"', 'constructor'])(
+  it.each(['__proto__', '<script>alert(1)</script>', '"quoted"', 'constructor', 'a = b', 'a"b'])(
     'can be set for the value %s',
     async (value) => {
       const { post, save, stored } = await scene([
         { name: 'Acme', dimensions: `\u001f${value}`, quantity: '10' },
       ]);
-      const form = { ...price, dimension: 'model', value1: value, price1: '7' };
+      const form = {
+        ...price,
+        dimension: 'model',
+        prices: `${value.startsWith('"') ? JSON.stringify(value) : value} = 7`,
+      };
       const { text } = await post(form);
       expect(text).not.toContain('<script>alert');
       expect(readText(text)).toContain('Acme 10 0 70');
@@ -203,34 +210,11 @@ describe('a new price', () => {
   );
 });
 
-describe('the rows of prices', () => {
-  it('are added and removed by buttons, and keep what was typed', async () => {
-    const { post, stored } = await scene();
-    const added = (await post({ ...byModel, edit: 'add' })).text;
-    expect(added).toMatch(/id="field-value3"[^>]*autofocus/);
-    expect(added).toContain('value="small"');
-    const removed = (await post({ ...byModel, edit: 'remove1' })).text;
-    expect(removed).toMatch(/name="value1"\s+type="text"\s+value="small"/);
-    expect(removed).not.toContain('name="value2"');
-    expect((await post({ ...byModel, edit: 'remove0' })).status).toBe(400);
-    expect(await stored()).toMatchObject({ creditPrice: null });
-  });
-
-  it('are ignored if they are empty, and limited to 200', async () => {
-    const { save, post, stored } = await scene();
-    await save({ ...byModel, value2: '', price2: '' });
-    expect(await stored()).toMatchObject({ creditPrices: { large: '2' } });
-    const full = Object.fromEntries(
-      Array.from({ length: 200 }, (_, i) => [
-        [`value${i + 1}`, `v${i}`],
-        [`price${i + 1}`, '1'],
-      ]).flat(),
-    ) as Record<string, string>;
-    const { text } = await post({ ...price, dimension: 'model', ...full, edit: 'add' });
-    expect(text).not.toContain('value="add"');
-    expect((await save({ ...price, dimension: 'model', ...full })).status).toBe(303);
-    expect(Object.keys((await stored()).creditPrices!)).toHaveLength(200);
-  });
+it('a value in quotes keeps its spaces, in the form as well', async () => {
+  const { save, stored, path } = await scene();
+  await save({ ...price, dimension: 'model', prices: '" a " = 1' });
+  expect((await stored()).creditPrices).toEqual({ ' a ': '1' });
+  expect((await operator.browser.get(path, html)).text).toContain('&#34; a &#34; = 1</textarea>');
 });
 
 it('a product without dimensions has one price, and the page of the product shows it', async () => {

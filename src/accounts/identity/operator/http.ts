@@ -61,6 +61,29 @@ export function changeAsOperator<T>(
   return change(deps, by, (tx) => work(tx, source));
 }
 
+class RolledBack extends Error {
+  readonly result: unknown;
+
+  constructor(result: unknown) {
+    super('rolled back');
+    this.result = result;
+  }
+}
+
+/** Nothing stays changed, so the result says what the change would do. */
+export const rehearseAsOperator = <T>(
+  deps: ChangeDeps,
+  req: Request,
+  res: Response,
+  work: (tx: Tx, source: Source) => Promise<T>,
+): Promise<T> =>
+  changeAsOperator(deps, req, res, async (tx, source): Promise<T> => {
+    throw new RolledBack(await work(tx, source));
+  }).catch((error: unknown) => {
+    if (error instanceof RolledBack) return error.result as T;
+    throw error;
+  });
+
 /** 201 for a created resource, 200 for an existing one, changed or not. */
 export function answerPut<T>(res: Response, { isNew, resource }: Put<T>, present: (resource: T) => object) {
   res.status(isNew ? 201 : 200);
