@@ -20,6 +20,7 @@ import type { Range } from '../../core/http/page.js';
 import { mergedFeatures } from './features.js';
 import {
   effectiveCap,
+  monthlyCap,
   entitlements,
   NO_METRIC,
   products,
@@ -191,9 +192,11 @@ export const findGrantedProducts = (orm: Orm, orgId: string, search: string, lim
 export const listProductsInEffect = (orm: Orm, orgId: string, { now, limit }: { now: Date; limit: number }) =>
   orm
     .select({
+      id: products.id,
       slug: products.slug,
       name: products.name,
       kind: entitlements.kind,
+      isCapped: sql<boolean>`coalesce(${sql.raw(monthlyCap('entitlements', 'products'))} > 0, false)`,
       usageMetric: products.usageMetric,
       maxQuantity: products.maxQuantity,
     })
