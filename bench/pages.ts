@@ -37,7 +37,6 @@ function listPages(): [name: string, path: string][] {
   const day = (daysAgo: number) => new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10);
   const month = `?product=${SLUG}`;
   const usage = `/dashboard/usage${month}`;
-  const events = `/dashboard/usage/events?product=${SLUG}`;
   return [
     ['overview', '/dashboard'],
     ['API keys', '/dashboard/api-keys'],
@@ -45,11 +44,10 @@ function listPages(): [name: string, path: string][] {
     ['usage, this month, in the portal', `/portal/usage${month}`],
     ['usage, a day by hours', `${usage}&range=day&date=${day(1)}`],
     ['usage, 366 days', `${usage}&range=custom&from=${day(365)}&to=${day(0)}`],
-    ['events, newest first', events],
-    ['events, newest first, in the portal', `/portal/events${month}`],
-    ['events of a day a month ago', `${events}&from=${day(30)}T00:00&to=${day(29)}T00:00`],
-    ['events, the only three of test mode', `${events}&mode=test`],
-    ['one event by its idempotency key', `/dashboard/usage/events?idempotencyKey=${'7'.padStart(32, '0')}`],
+    ['usage, a day a month ago', `${usage}&range=day&date=${day(30)}`],
+    ['usage, the only three events of test mode', `${usage}&mode=test`],
+    ['usage of all products', '/dashboard/usage'],
+    ['one event by its idempotency key', `/dashboard/usage?event=${'7'.padStart(32, '0')}`],
     ['entitlements', '/dashboard/entitlements'],
   ];
 }

@@ -1,20 +1,14 @@
-import type { Request, Response, Router } from 'express';
+import { setTimeout } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import type { Router } from 'express';
 import { z } from 'zod';
 import { nameField, parseInput, text } from '../core/http/validate.js';
 import { toAddress, type Query } from '../core/pages/address.js';
-import {
-  postForm,
-  addForm,
-  fieldError,
-  newForm,
-  type FormState,
-  parseQueryForm,
-  readQuery,
-  tryQuery,
-} from '../core/pages/form.js';
+import { addForm, fieldError, parseQueryForm, readQuery, tryQuery } from '../core/pages/form.js';
 import { formatDecimal } from '../core/pages/format.js';
+import type { Context } from '../core/http/context.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
-import { shareRun } from '../core/steps.js';
+import { inChunks, shareRun } from '../core/steps.js';
 import { MINUTE_MS } from '../core/time.js';
 import { filledIn } from '../accounts/identity/account/schema.js';
 import { say, type Wording } from '../accounts/audit/wording.js';
@@ -24,10 +18,11 @@ import { fillInSlug, slugSchema, stripeCustomerField } from '../accounts/identit
 import { getLockedOrganization, putOrganization } from '../accounts/identity/organizations/organizations.js';
 import { lockOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
 import { marketAccesses, type MarketAccess } from '../accounts/organizations/table.js';
+import { inviteAsOperator } from '../accounts/identity/members/invitations.js';
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
+import { personOf } from '../accounts/identity/session/session.js';
 import { readLatestChanges, withoutLinks } from '../dashboard/audit-log/view.js';
 import {
-  countCustomers,
   findCustomer,
   findIds,
   listFailures,
@@ -37,8 +32,16 @@ import {
   type Customer,
   type Signal,
 } from './customer-queries.js';
-import type { CustomerColumn, CustomerFacts, CustomerSummary, Moment, Tile } from './customer-summary.js';
+import type {
+  CustomerColumn,
+  CustomerFacts,
+  CustomerSummary,
+  Moment,
+  SortedFacts,
+  Tile,
+} from './customer-summary.js';
 import { addressOf, CONSOLE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+import { inviteSchema, showInvitation, withEmail } from './people-pages.js';
 
 /** Per page. */
 const LISTED = 25;
@@ -54,7 +57,12 @@ const querySchema = z.object({
 });
 
 const marketAccess = z.enum(marketAccesses, 'must be one of the options').optional();
-const newSchema = z.strictObject({ slug: slugSchema, name: nameField, marketAccess });
+const newSchema = z.object({
+  slug: slugSchema,
+  name: nameField,
+  marketAccess,
+  email: inviteSchema.shape.email.optional(),
+});
 const settingsSchema = z.strictObject({
   name: nameField,
   requireSecondFactor: z.literal('yes').optional(),
@@ -65,7 +73,7 @@ const settingsSchema = z.strictObject({
 });
 export const archiveSchema = z.strictObject({ archived: z.enum(['yes', 'no'], 'must be yes or no') });
 
-interface CustomerDeps extends ConsoleDeps {
+interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log' | 'metrics'> {
   wording: Wording;
   summaries: readonly CustomerSummary[];
 }
@@ -95,7 +103,9 @@ function addList(router: Router, deps: CustomerDeps): void {
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
-    const all = await readAll();
+    const isSorted = query.sort !== undefined && !['name', '-name'].includes(String(query.sort));
+    const all = await readAll(isSorted || query.signal !== undefined);
+    const facts = all?.facts ?? [];
     const { form, result } = await tryQuery(res, query, async () => {
       const { search, page, signal: id, state, sort } = parseQueryForm(schema, query);
       const signal = signals.find((one) => one.id === id);
@@ -103,13 +113,13 @@ function addList(router: Router, deps: CustomerDeps): void {
       const filter = {
         state,
         search: search?.trim() || undefined,
-        ids: signal && (await listSignalled(deps, all.facts, signal)),
+        ids: signal && (await listSignalled(deps, facts, signal)),
       };
       const { customers, hasMore } = await listCustomers(db.orm, clock.now(), filter, {
         offset: (page - 1) * LISTED,
         limit: LISTED,
         isReversed: sort === '-name',
-        ranks: column === 'name' ? undefined : toRanks(all.facts, column, sort !== column),
+        ranks: column === 'name' ? undefined : toRanks(facts, column, sort !== column),
       });
       const shown = { search: filter.search, signal: id, state: query.state as string | undefined };
       const to = (asked: Query) =>
@@ -135,65 +145,96 @@ function addList(router: Router, deps: CustomerDeps): void {
       result,
       signals,
       cells: summaries.map(({ view }) => view),
-      tiles: all.tiles.map(({ query: asked, ...tile }) => ({ ...tile, href: toAddress(CONSOLE, asked) })),
+      tiles: all?.tiles.map(({ query: asked, ...tile }) => ({ ...tile, href: toAddress(CONSOLE, asked) })),
+      readAt: all && new Date(all.atMs),
       isFiltered: ['search', 'signal', 'state'].some((name) => name in query),
     });
   });
 }
 
+/** The customer, its plan and its owner's invitation are one transaction. */
 function addNew(router: Router, deps: CustomerDeps): void {
-  const { hasMarkets, firstMarketAccess: first } = deps.config;
-  const showNew = (req: Request, res: Response, form: FormState) =>
-    renderPage(
-      deps,
-      req,
-      res,
-      { view: 'console/new-customer', title: 'New customer', section: 'customers' },
-      { form, hasMarkets },
-    );
+  const { hasMarkets, firstMarketAccess: first, mail } = deps.config;
+  const parts = deps.summaries.flatMap(({ newCustomer }) => newCustomer ?? []);
 
-  router.get('/new-customer', (req, res) => showNew(req, res, newForm({ marketAccess: first })));
-
-  postForm(router, '/new-customer', {
+  addForm(router, '/new-customer', {
     async act(req, res, fields) {
       fillInSlug(fields, 'slug', 'name');
-      const { slug, name, marketAccess = first } = parseInput(newSchema, filledIn(fields));
-      await changeAsOperator(deps, req, res, async (tx, source) => {
+      const { slug, name, email, marketAccess = first } = parseInput(newSchema, filledIn(withEmail(fields)));
+      const { customer, invitation, ends } = await changeAsOperator(deps, req, res, async (tx, source) => {
         if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
-        await putOrganization(tx, slug, { name: name.trim(), marketAccess }, source);
+        if (email !== undefined) await confirmDanger(tx, res, source);
+        const { resource } = await putOrganization(tx, slug, { name: name.trim(), marketAccess }, source);
+        const ends = [];
+        for (const part of parts) ends.push(await part.begin(tx, slug, fields, source));
+        const owner = email === undefined ? undefined : { email, role: 'owner' as const, days: 7 };
+        const invited =
+          owner && (await inviteAsOperator(tx, resource.id, owner, personOf(res).userId, source, mail));
+        return { customer: resource, ends, invitation: owner && invited && { ...owner, ...invited } };
       });
-      res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
+      for (const end of ends) end(deps.metrics);
+      if (invitation) await showInvitation(deps, req, res, customer, invitation);
+      else res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
     },
-    show: showNew,
+    async show(req, res, form) {
+      const isNew = Object.keys(form.values).length === 0;
+      const data: { view: string; data: object }[] = [];
+      for (const part of parts) data.push({ view: part.view, data: await part.read(deps.db.orm) });
+      const page = { view: 'console/new-customer', title: 'New customer', section: 'customers' };
+      await renderPage(deps, req, res, page, {
+        form: isNew ? { ...form, values: { marketAccess: first } } : form,
+        parts: data,
+        hasMarkets,
+        hasMail: mail !== undefined,
+      });
+    },
+    codes: new Set(parts.flatMap(({ codes }) => codes)),
   });
 }
 
 interface AllFacts {
+  atMs: number;
   /** By product, then by customer. */
-  facts: Map<string, CustomerFacts>[];
+  facts: Map<string, SortedFacts>[];
   tiles: Tile[];
 }
 
-/** For a minute, because it reads every customer's facts. */
-function createReader(deps: CustomerDeps): () => Promise<AllFacts> {
-  let latest: { atMs: number; all: AllFacts } | undefined;
-  const { run } = shareRun(async () => (latest = { atMs: deps.clock.now(), all: await readAllFacts(deps) }));
-  return async () => {
-    const isFresh = latest && Math.abs(deps.clock.now() - latest.atMs) < MINUTE_MS;
-    return (isFresh ? latest! : await run()).all;
+/** A larger installation's page shows older figures, or none. */
+const PATIENCE_MS = 500;
+/** In one statement. */
+const READ_CUSTOMERS = 1000;
+
+/** Reads every customer's facts when they are older than a minute, and waits for them only if a page needs them. */
+function createReader(deps: CustomerDeps) {
+  let latest: AllFacts | undefined;
+  const { run } = shareRun(async () => (latest = await readAllFacts(deps)));
+  const refresh = () =>
+    run().catch((error: unknown) => {
+      deps.log.warn({ err: error }, 'the figures of all customers could not be read');
+      return latest;
+    });
+  return async (isNeeded: boolean): Promise<AllFacts | undefined> => {
+    if (latest && Math.abs(deps.clock.now() - latest.atMs) < MINUTE_MS) return latest;
+    if (isNeeded && !latest) return run();
+    return Promise.race([refresh(), setTimeout(PATIENCE_MS, undefined, { ref: false }).then(() => latest)]);
   };
 }
 
 async function readAllFacts({ db, clock, summaries }: CustomerDeps): Promise<AllFacts> {
-  const facts: AllFacts['facts'] = [];
-  for (const summary of summaries) facts.push(await summary.read(db, clock.now()));
+  const atMs = clock.now();
+  const ids = await findIds(db, sql`true`);
+  const facts = summaries.map(() => new Map<string, SortedFacts>());
+  for (const some of inChunks(ids, READ_CUSTOMERS))
+    for (const [i, summary] of summaries.entries())
+      for (const [id, { keys, signals }] of await summary.read(db, atMs, some, false))
+        facts[i]!.set(id, { keys, signals });
   const webhooks = ownSignals.find(({ id }) => id === 'webhooks')!;
-  const failing = await findIds(db, webhooks.condition!(clock.now()));
-  const count = await countCustomers(db.orm);
+  const failing = await findIds(db, webhooks.condition!(atMs));
   return {
+    atMs,
     facts,
     tiles: [
-      { label: 'Customers', value: formatDecimal(count), query: {} },
+      { label: 'Customers', value: formatDecimal(ids.length), query: {} },
       ...summaries.flatMap((summary, i) => summary.tiles([...facts[i]!.values()])),
       { label: 'Failing webhooks', value: formatDecimal(failing.length), query: { signal: webhooks.id } },
     ],
@@ -227,7 +268,7 @@ function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) 
 }
 
 const notices = {
-  created: 'Customer created. Grant an entitlement and invite an owner next.',
+  created: 'Customer created.',
   saved: 'Saved. It takes effect on the next request.',
   archived: 'Archived. Its API keys and pages stop working, starting with the next request.',
   restored: 'Restored. Everything is as it was.',
@@ -354,7 +395,7 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
 async function toCustomerViews({ db, clock, summaries }: CustomerDeps, customers: Customer[]) {
   const ids = customers.map(({ id }) => id);
   const facts: Map<string, CustomerFacts>[] = [];
-  for (const summary of summaries) facts.push(await summary.read(db, clock.now(), ids));
+  for (const summary of summaries) facts.push(await summary.read(db, clock.now(), ids, true));
   return customers.map((customer) => {
     const parts = facts.map((own) => own.get(customer.id)!);
     return {

@@ -1,13 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
-import {
-  containsText,
-  intArray,
-  selectRow,
-  selectRows,
-  textArray,
-  timeText,
-  toPattern,
-} from '../core/db/sql.js';
+import { containsText, intArray, selectRows, textArray, timeText, toPattern } from '../core/db/sql.js';
 import type { GroupTables, Orm } from '../core/db/client.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../core/db/shards.js';
 import { DAY_MS } from '../core/time.js';
@@ -86,13 +78,6 @@ export const listCustomers = async (
 
 const byName = (isReversed = false): SQL =>
   isReversed ? sql`lower(o.name) collate "C" desc, o.slug desc` : sql`lower(o.name) collate "C", o.slug`;
-
-/** Not archived. */
-export const countCustomers = async (orm: Orm): Promise<number> =>
-  (await selectRow<{ count: number }>(
-    orm,
-    sql`select count(*)::int as count from organizations where archived_at is null`,
-  ))!.count;
 
 /** Not archived. */
 export async function findIds(

@@ -1,6 +1,10 @@
 import type { Part } from '../accounts/audit/wording.js';
-import type { Orm } from '../core/db/client.js';
+import type { Source } from '../accounts/identity/source.js';
+import type { Orm, Tx } from '../core/db/client.js';
+import type { ErrorCode } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
+import type { Metrics } from '../core/metrics.js';
+import type { FormFields } from '../core/pages/form.js';
 import type { Signal } from './customer-queries.js';
 
 export interface Flag {
@@ -15,11 +19,17 @@ export interface CustomerSummary {
   /** Renders a customer's figures. */
   header: string;
   signals: readonly Signal[];
-  /** Without ids, for all customers that are not archived. */
-  read(db: Context['db'], nowMs: number, orgIds?: readonly string[]): Promise<Map<string, CustomerFacts>>;
+  /** In one statement for each shard group. */
+  read(
+    db: Context['db'],
+    nowMs: number,
+    orgIds: readonly string[],
+    withTrends: boolean,
+  ): Promise<Map<string, CustomerFacts>>;
   /** Above the list. */
-  tiles(facts: readonly CustomerFacts[]): Tile[];
+  tiles(facts: readonly SortedFacts[]): Tile[];
   panel?: CustomerPanel;
+  newCustomer?: NewCustomerPart;
   /** For a customer's timeline, newest first. */
   listMoments?(orm: Orm, orgId: string, limit: number): Promise<Moment[]>;
 }
@@ -48,11 +58,24 @@ interface CustomerPanel {
   read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object>;
 }
 
-export interface CustomerFacts {
+export interface SortedFacts {
   /** By column. Customers without a key come last in any order. */
   keys: Record<string, number | string | undefined>;
   /** Ids of the product's signals. */
   signals: string[];
+}
+
+/** In the form of a new customer. */
+export interface NewCustomerPart {
+  view: string;
+  read(orm: Orm): Promise<object>;
+  /** In the transaction that creates the customer. The result is for after its commit. */
+  begin(tx: Tx, slug: string, fields: FormFields, source: Source): Promise<(metrics: Metrics) => void>;
+  /** Errors that the form shows. */
+  codes: readonly ErrorCode[];
+}
+
+export interface CustomerFacts extends SortedFacts {
   flags: Flag[];
   data: object;
 }

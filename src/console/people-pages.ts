@@ -9,6 +9,7 @@ import {
   addForm,
   newForm,
   textField,
+  type FormFields,
   type FormState,
   parseQueryForm,
   readQuery,
@@ -20,6 +21,7 @@ import {
   MAX_OPEN_INVITATIONS,
   revokeInvitation,
   toInvitationLink,
+  type NewInvitation,
 } from '../accounts/identity/members/invitations.js';
 import {
   putMember,
@@ -39,7 +41,8 @@ import { requireConfirmation } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
 import { failedSince, findFailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
-import { roles } from '../accounts/organizations/table.js';
+import type { Organization } from '../accounts/identity/organizations/queries.js';
+import { roles, type Role } from '../accounts/organizations/table.js';
 import { addressOf, decodeKey, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const notices = {
@@ -48,7 +51,26 @@ const notices = {
   'role-changed': 'The role was changed. It takes effect on the next request.',
 };
 
-const inviteSchema = invitationSchema.omit({ id: true });
+export const inviteSchema = invitationSchema.omit({ id: true });
+
+export const withEmail = (fields: FormFields): FormFields => ({
+  ...fields,
+  email: normalizeEmail(textField(fields, 'email') ?? ''),
+});
+
+/** The only page with the link, unless it was mailed. */
+export async function showInvitation(
+  deps: ConsoleDeps,
+  req: Request,
+  res: Response,
+  customer: Organization,
+  { email, role, token, expiresAt }: { email: string; role: Role } & NewInvitation,
+): Promise<void> {
+  const link = token && toInvitationLink(originOf(req), token);
+  beginSecretPage(res);
+  const page = { view: 'console/invited', tab: 'people', title: 'Invitation created' };
+  await renderCustomer(deps, req, res, page, customer, { email, role, link, expiresAt });
+}
 const cursorSchema = z.object({ cursor: listSchema.shape.cursor });
 
 export function customerPeoplePages(deps: ConsoleDeps): Router {
@@ -85,17 +107,12 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
     before: [confirmed],
     async act(req, res, fields) {
       const customer = await readCustomer(deps, req);
-      const email = normalizeEmail(textField(fields, 'email') ?? '');
-      const { days, ...input } = parseInput(inviteSchema, { ...fields, email });
+      const { days, ...input } = parseInput(inviteSchema, withEmail(fields));
       const invited = { ...input, days: Number(days) };
-      const { mail } = deps.config;
-      const { token, expiresAt } = await changeAsOperator(deps, req, res, (tx, source) =>
-        inviteAsOperator(tx, customer.id, invited, personOf(res).userId, source, mail),
+      const invitation = await changeAsOperator(deps, req, res, (tx, source) =>
+        inviteAsOperator(tx, customer.id, invited, personOf(res).userId, source, deps.config.mail),
       );
-      const link = token && toInvitationLink(originOf(req), token);
-      beginSecretPage(res);
-      const page = { view: 'console/invited', tab: 'people', title: 'Invitation created' };
-      await renderCustomer(deps, req, res, page, customer, { ...input, link, expiresAt });
+      await showInvitation(deps, req, res, customer, { ...input, ...invitation });
     },
     async show(req, res, form) {
       const customer = await readCustomer(deps, req);

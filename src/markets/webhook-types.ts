@@ -97,7 +97,7 @@ export const marketTypes = {
     },
     sentence: ({ mode, ticker, state, side, contracts, payout, isCorrection }) =>
       `${ticker} ${isCorrection ? 'was settled again' : state === 'void' ? 'was voided' : 'was settled'}: ${shortDollars(payout)} for ${contracts} ${side.toUpperCase()} contracts (${mode}).`,
-    page: '/dashboard/portfolio/settlements',
+    page: '/dashboard/portfolio#settlements-title',
   }),
   'trading.halted': describeType({
     summary: 'A switch stopped all orders, or all orders except those that reduce a position.',

@@ -40,8 +40,7 @@ import { customerUsageRoutes } from './reports/operator/routes.js';
 import { reconciliation } from './reconciliation/reconciliation.js';
 import { readHasCredits } from './reports/credits/queries.js';
 import { creditPages } from './reports/credits/pages.js';
-import { usagePages } from './reports/pages.js';
-import { usagePortalPages } from './reports/portal-pages.js';
+import { explorerPages, usagePages } from './reports/pages.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
 import { createPlanJob } from './plans/job.js';
 import { planRoutes } from './plans/operator-routes.js';
@@ -110,8 +109,13 @@ export const metering: Product = {
         mount(entitlementRoutes.map(forOrganization), deps, entitlementsLimit);
         mount(countedRoutes.map(forOrganization), deps, usageLimit);
       },
-      pages: [usagePages(context), alertPages(context), ...sharedPages],
-      portalPages: [usagePortalPages(context), ...sharedPages],
+      pages: [
+        explorerPages(context, '/usage/events'),
+        usagePages(context),
+        alertPages(context),
+        ...sharedPages,
+      ],
+      portalPages: [explorerPages(context, '/events'), ...sharedPages],
       consolePages,
       setUpStep: createSetUpStep(context.config),
       findForMember: createMeteringFinder(context),

@@ -184,7 +184,7 @@ export const meteringTypes = {
     },
     sentence: ({ idempotencyKey, previousQuantity, quantity, reason, ...use }) =>
       `The event ${idempotencyKey} of ${nameUse(use)} was corrected from ${formatDecimal(previousQuantity)} to ${formatDecimal(quantity)}: ${reason}`,
-    page: '/dashboard/usage/events',
+    page: '/dashboard/usage',
   }),
   'entitlement.changed': describeType({
     summary: 'An entitlement was granted, changed or withdrawn.',

@@ -229,6 +229,7 @@ function listAssets() {
     file('docs/languages.js'),
     file('assets/copy.js'),
     file('assets/icon.svg'),
+    file('assets/preview.png'),
   ];
 }
 

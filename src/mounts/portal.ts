@@ -16,9 +16,10 @@ import type { Running } from '../products.js';
 
 const entries: { page: PortalPage; path: string; label: string }[] = [
   { page: 'usage', path: '/usage', label: 'Usage' },
+  // On the same page, without the sums.
+  { page: 'events', path: '/usage', label: 'Events' },
   { page: 'entitlements', path: '/entitlements', label: 'Entitlements' },
   { page: 'credits', path: '/credits', label: 'Credits' },
-  { page: 'events', path: '/events', label: 'Events' },
   { page: 'keys', path: '/api-keys', label: 'API keys' },
 ];
 
@@ -51,7 +52,8 @@ const sessionLimit = (context: Context) =>
     isQuiet: true,
   });
 
-const entriesOf = ({ pages }: PortalSession) => entries.filter(({ page }) => pages.includes(page));
+const entriesOf = ({ pages }: PortalSession) =>
+  entries.filter(({ page }) => pages.includes(page) && !(page === 'events' && pages.includes('usage')));
 
 const portalFrame: ReadFrame = (res, section) => {
   const portal = res.locals.portal as PortalSession | undefined;

@@ -107,7 +107,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       expect(await page.getByLabel('Name').inputValue()).toBe('keeps its name');
       expect(await page.getByRole('radio', { name: /^Test/ }).isChecked()).toBe(true);
       expect(await page.locator('#scopes-error').innerText()).not.toBe('');
-      expect(await page.locator('#expiresAt-error').innerText()).toContain('future');
+      expect(await page.locator('#field-expiresAt-error').innerText()).toContain('future');
       await box.check();
       await dateField.fill('');
       await page.getByRole('radio', { name: 'Never' }).check();

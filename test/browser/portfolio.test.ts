@@ -18,7 +18,11 @@ it.each([true, false])(
     await page.goto('/dashboard/portfolio');
     const cash = async () => Number(/Cash \$([\d.,]+)/.exec(await readMain(page))![1]!.replace(',', ''));
     const before = await cash();
-    await page.getByRole('link', { name: /^Sell/ }).first().click();
+    await page.goto('/dashboard/markets');
+    await page
+      .getByRole('link', { name: /^Close/ })
+      .first()
+      .click();
     if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
     const held = await page.getByLabel('Contracts').inputValue();
     await page.getByRole('heading', { name: new RegExp(`^Sell ${held} `) }).waitFor();

@@ -128,7 +128,6 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     usage: '/dashboard/usage',
     'usage-product': '/dashboard/usage?product=forecast-api',
     'usage-day': '/dashboard/usage?range=day',
-    events: '/dashboard/usage/events',
     entitlements: '/dashboard/entitlements',
     markets: async (page) => {
       await page.goto('/dashboard/markets');
@@ -146,14 +145,13 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     scores: '/dashboard/scores',
     portfolio: '/dashboard/portfolio',
     'portfolio-order': async (page) => {
-      await page.goto('/dashboard/portfolio');
+      await page.goto('/dashboard/portfolio/orders');
       await page
         .getByRole('link', { name: /^Buy \d/ })
         .first()
         .click();
       await page.getByRole('heading', { level: 1 }).waitFor();
     },
-    settlements: '/dashboard/portfolio/settlements',
     'risk-limits': '/dashboard/portfolio/risk',
     members: '/dashboard/members',
     'member-invite': '/dashboard/members/invite',

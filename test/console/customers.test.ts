@@ -1,7 +1,8 @@
 import { eq } from 'drizzle-orm';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { operatorLog } from '../../src/accounts/audit/table.js';
 import { organizations } from '../../src/accounts/organizations/table.js';
+import { customerSummary } from '../../src/metering/console/customer-summary.js';
 import { entitlements, products } from '../../src/metering/entitlements/table.js';
 import { usageTotals } from '../../src/metering/ingestion/table.js';
 import { DAY_MS, monthOf } from '../../src/core/time.js';
@@ -30,9 +31,10 @@ const open = async (path: string) => {
   expect([path, answer.status]).toEqual([path, 200]);
   return answer.text;
 };
-/** The facts of all customers are kept for a minute. */
-const openLater = (path: string) => {
+/** The facts of all customers are kept for a minute, and then read beside the page. */
+const openLater = async (path: string) => {
   service.clock.advance(60_000);
+  await vi.waitFor(async () => expect(await open('/console')).toContain('>just now</time></p>'), 20_000);
   return open(path);
 };
 const post = (path: string, form: Record<string, string> = {}, browser = operator.browser) =>
@@ -205,6 +207,28 @@ describe('the list of customers', () => {
     const rows = await database.db.orm.select().from(organizations);
     const current = rows.filter(({ archivedAt }) => archivedAt === null);
     expect(figure('Customers')).toEqual(['/console', String(current.length)]);
+  });
+
+  it('shows older figures and their age while they are read again', async () => {
+    const near = await customer({ used: '80', cap: '100' });
+    await openLater('/console');
+    const { read } = customerSummary;
+    let finish = () => {};
+    const isFinished = new Promise<void>((resolve) => (finish = resolve));
+    const spy = vi.spyOn(customerSummary, 'read').mockImplementation(async (...asked) => {
+      if (!asked[3]) await isFinished;
+      return read(...asked);
+    });
+    const late = await customer({ used: '80', cap: '100' });
+    service.clock.advance(60_000);
+    const older = await open('/console?signal=near');
+    expect(older).toMatch(/Figures read <time[^>]*>1 minute ago</);
+    expect(slugsOn(older)).toContain(near.slug);
+    expect(slugsOn(older)).not.toContain(late.slug);
+    finish();
+    const newer = await openLater('/console?signal=near');
+    expect(slugsOn(newer)).toEqual(expect.arrayContaining([near.slug, late.slug]));
+    spy.mockRestore();
   });
 
   it('is sorted by each column in both directions, with customers that lack it last', async () => {

@@ -80,6 +80,10 @@ describe('previews and icons', () => {
       expect(meta['og:description']).toBe(meta['description']);
       expect(meta['og:title']).toBe(/<title>([^<]+)</.exec(text)![1]);
       expect(meta['og:url']).toBe(`https://gauge.example.com${path}`);
+      const picture = new URL(meta['og:image']!);
+      expect(picture.origin).toBe('https://gauge.example.com');
+      const { status, headers } = await fetch(new URL(picture.pathname, published.url));
+      expect([status, headers.get('content-type')]).toEqual([200, 'image/png']);
       expect(
         text.match(
           /<meta name="theme-color" content="#\w{6}" media="\(prefers-color-scheme: (light|dark)\)">/g,
@@ -92,7 +96,7 @@ describe('previews and icons', () => {
     for (const path of ['/', '/docs']) {
       const { text } = await new Browser(service.url).get(path, { ...html, host: 'evil.example' });
       expect(metaOf(text)).toHaveProperty('og:title');
-      expect(text).not.toMatch(/og:url|rel="canonical"/);
+      expect(text).not.toMatch(/og:url|og:image|rel="canonical"/);
     }
   });
 

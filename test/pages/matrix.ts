@@ -88,11 +88,7 @@ const usages = {
     own: page,
     foreign: noPage,
   },
-  'get /dashboard/usage/events': {
-    path: ({ productSlugs }) => `/dashboard/usage/events?product=${productSlugs[0]}`,
-    own: page,
-    foreign: noPage,
-  },
+  'get /dashboard/usage/events': { own: [303, 302, 302, 302, 302] },
   'get /dashboard/usage/events.csv': {
     path: ({ productSlugs }) => `/dashboard/usage/events.csv?product=${productSlugs[0]}`,
     own: page,
@@ -312,7 +308,7 @@ const portfolio = {
     form: () => ({ remainingContracts: '1' }),
     own: managersForm,
   },
-  'get /dashboard/portfolio/settlements': { own: page },
+  'get /dashboard/portfolio/settlements': { own: [303, 308, 308, 308, 308] },
   'get /dashboard/portfolio/trades.csv': { own: page },
 } satisfies Rows;
 

@@ -28,6 +28,15 @@ beforeAll(async () => {
 
 const html = { accept: 'text/html,*/*;q=0.8' };
 const READ_PAGES = ['usage', 'entitlements', 'credits', 'events'];
+/** Events are part of the page of usage. */
+const statusOf = (path: string, page: string) =>
+  path === 'events'
+    ? page === 'events'
+      ? 302
+      : 404
+    : path === page || (path === 'usage' && page === 'events')
+      ? 200
+      : 404;
 
 async function serviceKey(scopes = ['portal:create', 'portal:keys', 'usage:write']) {
   const { body } = await operate('POST', '/service-keys', { name: 'website', livemode: true, scopes });
@@ -190,9 +199,11 @@ describe('the pages of the portal', () => {
       const { browser } = await open({ pages: [page] });
       const answers = await Promise.all([...READ_PAGES, 'api-keys'].map((path) => view(browser, `/${path}`)));
       expect(answers.map(({ status }) => status)).toEqual(
-        [...READ_PAGES, 'keys'].map((one) => (one === page ? 200 : 404)),
+        [...READ_PAGES, 'keys'].map((path) => statusOf(path, page)),
       );
-      expect((await view(browser, '')).headers.get('location')).toBe(`/portal/${page}`);
+      expect((await view(browser, '')).headers.get('location')).toBe(
+        `/portal/${page === 'events' ? 'usage' : page}`,
+      );
     }
   });
 
@@ -206,7 +217,7 @@ describe('the pages of the portal', () => {
       '/entitlements',
       '/credits',
       '/credits/ledger',
-      `/events?product=${product}`,
+      `/usage?event=${own.eventKeys[0]}`,
     ]) {
       const { status, text } = await view(browser, path);
       expect([path, status]).toEqual([path, 200]);
@@ -217,7 +228,7 @@ describe('the pages of the portal', () => {
       );
     }
     const [theirs] = foreign.productSlugs;
-    for (const path of ['/usage', '/events', '/credits']) {
+    for (const path of ['/usage', '/credits']) {
       const { status, text } = await view(browser, `${path}?product=${theirs}`);
       expect([path, status]).toEqual([path, 404]);
       expect(text).not.toContain(MARKER);
@@ -236,10 +247,11 @@ describe('the pages of the portal', () => {
     for (const path of [
       '/usage?range=x',
       '/usage?product=a&product=b',
-      '/events?from=x',
-      '/events?cursor=x',
+      '/usage?range=day&hour=x',
+      '/usage?cursor=x',
+      `/usage?product=${own.productSlugs[0]}&by=key`,
       '/credits?product=%00',
-      '/events?mode=x',
+      '/usage?mode=x',
     ])
       expect([path, (await view(browser, path)).status]).toEqual([path, 400]);
     for (const path of ['/nothing', '/usage/events', '/api-keys'])
@@ -277,11 +289,12 @@ describe('a session for part of the usage', () => {
     const { browser } = await open({ subject: 'ann' });
     const usage = await view(browser, `/usage?product=${slug}`);
     expect(usage.text).toMatch(/<dt>Used<\/dt>\s*<dd>\s*17\b/);
-    const events = await view(browser, `/events?product=${slug}`);
-    expect(events.text).toContain('ann-11');
+    expect(usage.text).toContain('ann-11');
+    expect((await view(browser, '/usage?event=ann-11')).text).toContain('Recorded once');
+    expect((await view(browser, '/usage?event=bob-500')).text).toContain('Not found');
     const entitlements = await view(browser, '/entitlements');
     expect(entitlements.text).toMatch(/<strong>17<\/strong> used\s+of 40/);
-    for (const { text } of [usage, events, entitlements]) {
+    for (const { text } of [usage, entitlements]) {
       expect(text).not.toContain('bob');
       expect(text).not.toMatch(/517|500|777,777/);
     }

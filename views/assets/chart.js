@@ -1,19 +1,58 @@
-/** Shows the values of the bar under the pointer beside it. The table below the chart contains the same numbers. */
+import { refreshMain } from './live.js';
+
+/**
+ * Shows the values of the bar under the pointer beside it; the table below the chart contains the same numbers. Dragging
+ * over bars that link to days chooses the days between, for which the page has fields as well.
+ */
 export function hoverCharts() {
   const tip = document.createElement('p');
   tip.className = 'chart-tip';
   tip.ariaHidden = 'true';
+  let first;
   document.addEventListener('pointermove', ({ target, clientX, clientY }) => {
-    const bar = target.closest('[data-chart] [data-label]');
-    for (const other of document.querySelectorAll('[data-hovered]')) if (other !== bar) delete other.dataset.hovered;
+    const bar = barAt(target);
+    const marked = barsBetween(first ?? bar, bar);
+    for (const other of document.querySelectorAll('[data-hovered]')) if (!marked.includes(other)) delete other.dataset.hovered;
     if (!bar) {
       tip.remove();
       return;
     }
-    bar.dataset.hovered = '';
+    for (const one of marked) one.dataset.hovered = '';
     if (!tip.isConnected) document.body.append(tip);
     if (tip.textContent !== bar.dataset.label) tip.textContent = bar.dataset.label;
     tip.style.left = `${Math.max(8, Math.min(clientX + 12, innerWidth - tip.offsetWidth - 8))}px`;
     tip.style.top = `${clientY + 16}px`;
   });
+  document.addEventListener('pointerdown', ({ target, pointerType, button }) => {
+    const bar = pointerType === 'mouse' && button === 0 ? barAt(target) : undefined;
+    first = bar && addressOf(bar)?.searchParams.get('range') === 'day' ? bar : undefined;
+  });
+  // Otherwise the browser would drag the link.
+  document.addEventListener('dragstart', (event) => first && event.preventDefault());
+  document.addEventListener('pointerup', ({ target }) => {
+    const marked = barsBetween(first, barAt(target));
+    const address = first && addressOf(first);
+    first = undefined;
+    if (marked.length < 2) return;
+    const [from, to] = [marked[0], marked.at(-1)].map((bar) => addressOf(bar).searchParams.get('date'));
+    address.searchParams.delete('date');
+    for (const [name, value] of Object.entries({ range: 'custom', from, to })) address.searchParams.set(name, value);
+    refreshMain(address.href).catch(() => location.assign(address));
+  });
+}
+
+const barAt = (target) => target.closest('[data-chart] [data-label]');
+
+/** In a chart, from left to right. */
+function barsBetween(one, other) {
+  if (!one || !other) return [];
+  const bars = [...one.closest('[data-chart]').querySelectorAll('[data-label]')];
+  const [from, to] = [bars.indexOf(one), bars.indexOf(other)].toSorted((a, b) => a - b);
+  return from < 0 ? [] : bars.slice(from, to + 1);
+}
+
+function addressOf(bar) {
+  const link = bar.closest('a');
+  const address = link && new URL(link.href.baseVal, location.href);
+  return address?.searchParams.has('hour') ? undefined : address;
 }

@@ -3,6 +3,7 @@
 // polled at that interval.
 import { copyButtons } from './copy.js';
 import { filterForms } from './filters.js';
+import { isPaused, pauseButtons } from './pause.js';
 import { printButtons } from './print.js';
 import { localTimes } from './times.js';
 
@@ -13,6 +14,7 @@ export function enhance(root) {
   localTimes(root);
   copyButtons(root);
   filterForms(root);
+  pauseButtons(root);
   printButtons(root);
 }
 
@@ -61,6 +63,7 @@ export async function refreshMain(address) {
   enhance(fresh);
   Idiomorph.morph(document.getElementById('main'), fresh.getElementById('main'), morphOptions);
   history.replaceState(null, '', address);
+  pollParts();
   return true;
 }
 
@@ -127,18 +130,20 @@ function flash(element) {
 }
 
 let failures = 0;
+let timer;
 
 /** Refreshes parts with `data-live` while the page is visible, and less often while the server is unreachable. */
 export function pollParts() {
+  clearTimeout(timer);
   const paces = [...document.querySelectorAll('[data-live][id]')].map(({ dataset }) => Number(dataset.live));
   if (paces.length === 0) return;
   const refresh = async () => {
-    if (document.visibilityState === 'visible')
+    if (document.visibilityState === 'visible' && !isPaused())
       failures = await refreshParts().then(
         () => 0,
         () => failures + 1,
       );
     pollParts();
   };
-  setTimeout(refresh, Math.min(...paces) * 1000 * Math.min(2 ** failures, 32));
+  timer = setTimeout(refresh, Math.min(...paces) * 1000 * Math.min(2 ** failures, 32));
 }

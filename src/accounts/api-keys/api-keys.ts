@@ -22,7 +22,6 @@ export interface KeyActor {
   /** Default: the member. */
   actor?: string;
   by: Authority;
-  /** Vouches for the member. */
   voucher?: string;
   ip?: string | undefined;
   requestId?: string | undefined;
@@ -152,7 +151,6 @@ export async function rotateApiKey(
   });
 }
 
-/** Does nothing if the key is already revoked. */
 export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: string): Promise<KeyRow> {
   const now = new Date(clock.now());
   return change({ db, clock }, actor.by, async (tx) => {

@@ -12,7 +12,7 @@ import {
   type FormState,
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
-import { languages, toCurl, toPython } from '../../core/reference/samples.js';
+import { languages, toSamples, type SampleRequest } from '../../core/reference/samples.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { memberActor } from '../identity/session/authority.js';
 import { requireRole, sessionOf } from '../identity/session/session.js';
@@ -50,86 +50,43 @@ interface SnippetKey {
   scopes: string[];
 }
 
+/** A first call with the new key, in each language. */
 function makeSnippets(
-  baseUrl: string,
-  key: SnippetKey,
+  origin: string,
+  { id, secret, scopes }: SnippetKey,
   product: { slug: string; usageMetric: string } | undefined,
 ) {
-  if (key.scopes.includes('usage:write') && product) return firstEvent(baseUrl, key, product);
-  if (!key.scopes.includes('usage:write') && key.scopes.includes('entitlements:read'))
-    return read(baseUrl, '/api/entitlements', key, 'Read what your Organization is entitled to:');
-  return read(baseUrl, '/api/key', key, 'Read what this key may do:');
-}
-
-function firstEvent(
-  baseUrl: string,
-  { id, secret }: SnippetKey,
-  { slug, usageMetric }: { slug: string; usageMetric: string },
-) {
-  const url = `${baseUrl}/api/usage/events`;
-  const event = (idempotencyKey: string) => ({
-    productSlug: slug,
-    metric: usageMetric,
-    quantity: 1,
-    idempotencyKey,
-  });
-  const request = (idempotencyKey: string) => ({
-    method: 'POST',
-    origin: baseUrl,
-    path: '/api/usage/events',
-    headers: { Authorization: `Bearer ${secret}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ events: [event(idempotencyKey)] }),
-    answers: 'json' as const,
-  });
+  const request = { origin, headers: { Authorization: `Bearer ${secret}` }, answers: 'json' as const };
+  const read = (path: string) => () => ({ ...request, method: 'GET', path, body: '' });
+  if (!scopes.includes('usage:write') || !product)
+    return scopes.includes('entitlements:read') && !scopes.includes('usage:write')
+      ? {
+          purpose: 'Read what your Organization is entitled to:',
+          samples: sampleWith(read('/api/entitlements')),
+        }
+      : { purpose: 'Read what this key may do:', samples: sampleWith(read('/api/key')) };
+  const { slug: productSlug, usageMetric: metric } = product;
   return {
-    purpose: `Send a first event. It adds 1 to ${usageMetric} of ${slug}, and counts only once however often you send it.`,
-    // Event keys are unique within the Organization, so the example for each API key uses a different one.
-    curl: toCurl(request(`first-event-${id}`)),
-    typescript: `// Save as first-event.ts and run: npx tsx first-event.ts
-const apiKey = ${JSON.stringify(secret)}; // in your runtime: from its environment
-
-async function sendUsage(events: object[]) {
-  const response = await fetch(${JSON.stringify(url)}, {
-    method: "POST",
-    headers: { Authorization: \`Bearer \${apiKey}\`, "Content-Type": "application/json" },
-    body: JSON.stringify({ events }),
-  });
-  if (!response.ok) throw new Error(\`\${response.status} \${await response.text()}\`);
-  return response.json();
-}
-
-sendUsage([${JSON.stringify(event(`first-event-ts-${id}`), null, 2)}]).then(console.log);
-`,
-    python: toPython(request(`first-event-py-${id}`)),
+    purpose: `Send a first event. It adds 1 to ${metric} of ${productSlug}, and counts only once however often you send it.`,
+    // Event keys are unique within the Organization, so the examples for each key and language differ.
+    samples: sampleWith((language) => ({
+      ...request,
+      method: 'POST',
+      path: '/api/usage/events',
+      headers: { ...request.headers, 'Content-Type': 'application/json' },
+      body: JSON.stringify({
+        events: [{ productSlug, metric, quantity: 1, idempotencyKey: `first-event-${language}-${id}` }],
+      }),
+    })),
   };
 }
 
-function read(origin: string, path: string, { secret }: SnippetKey, purpose: string) {
-  const url = origin + path;
-  const headers = { Authorization: `Bearer ${secret}` };
-  const request = { method: 'GET', origin, path, headers, body: '', answers: 'json' as const };
-  return {
-    purpose,
-    curl: toCurl(request),
-    typescript: `// Save as first-call.ts and run: npx tsx first-call.ts
-const apiKey = ${JSON.stringify(secret)}; // in your runtime: from its environment
-
-async function call() {
-  const response = await fetch(${JSON.stringify(url)}, { headers: { Authorization: \`Bearer \${apiKey}\` } });
-  if (!response.ok) throw new Error(\`\${response.status} \${await response.text()}\`);
-  return response.json();
-}
-
-call().then(console.log);
-`,
-    python: toPython(request),
-  };
-}
-
-const toTabs = ({ purpose, ...code }: ReturnType<typeof makeSnippets>) => ({
-  purpose,
-  samples: languages.map(({ id, label }) => ({ id, label, code: code[id] })),
-});
+const sampleWith = (requestIn: (language: string) => SampleRequest) =>
+  languages.map(({ id }) => {
+    const { code, ...sample } = toSamples(requestIn(id)).find((sample) => sample.id === id)!;
+    const hint = id === 'typescript' ? '// Save as first-call.mts and run: npx tsx first-call.mts\n' : '';
+    return { ...sample, code: hint + code };
+  });
 
 export interface KeyPageDeps extends KeyDeps {
   keyUse: KeyUse;
@@ -285,7 +242,7 @@ async function showSecret(
     key: { name, scopes, livemode, expiresAt, href: keyAddress(id, req.baseUrl) },
     secret,
     previous: previous && { expiresAt: previous.expiresAt, isEnded },
-    snippets: toTabs(makeSnippets(originOf(req), { id, secret, scopes }, product)),
+    snippets: makeSnippets(originOf(req), { id, secret, scopes }, product),
     lacksProduct: product === undefined && scopes.includes('usage:write'),
   });
 }

@@ -55,6 +55,14 @@ export async function findKey(orm: Orm, orgId: string, id: string) {
   return row;
 }
 
+export async function listKeyNames(orm: Orm, orgId: string): Promise<Map<string, string>> {
+  const rows = await orm
+    .select({ id: apiKeys.id, name: apiKeys.name })
+    .from(apiKeys)
+    .where(eq(apiKeys.orgId, orgId));
+  return new Map(rows.map(({ id, name }) => [id, name]));
+}
+
 export async function findKeyByHash(
   orm: Orm,
   orgId: string,
@@ -289,7 +297,6 @@ export async function sumRefusals(
   return row!;
 }
 
-/** Owners first. */
 export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
   return orm
     .select({ name: users.name, role: memberships.role })
@@ -300,7 +307,6 @@ export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
     .limit(limit);
 }
 
-/** Earliest first, each with its successor if it was rotated. */
 export function listExpiringKeys(
   orm: Orm,
   orgId: string,

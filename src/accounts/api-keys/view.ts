@@ -83,7 +83,6 @@ const UNUSED_AFTER_MS = 90 * DAY_MS;
 
 const EXPIRING_WITHIN_MS = 14 * DAY_MS;
 
-/** `usedScopes` are the scopes that the key's calls have required so far. */
 function findHints(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number): Hint[] {
   const state = stateOf(key, nowMs);
   if (state === 'grace') return [findStillCalled(key, nowMs)].filter((hint) => hint !== undefined);

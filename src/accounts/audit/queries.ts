@@ -38,7 +38,6 @@ export async function insertOperatorRow(tx: Tx, row: LinkedRow): Promise<void> {
   await tx.update(operatorChain).set({ seq: row.seq, hash: row.hash });
 }
 
-/** Moves the ends of their chains. */
 export async function insertRows(tx: Tx, rows: readonly (LinkedRow & { orgId: string })[]): Promise<void> {
   await addRows(tx, auditLog, rows);
   const ends = new Map(rows.map(({ orgId, seq, hash }) => [orgId, { orgId, seq, hash }]));

@@ -18,7 +18,6 @@ const columns = {
   id: uuid().notNull(),
   at: time('at').notNull(),
   action: text().notNull(),
-  /** See `AuditEntry`. */
   actor: text().notNull(),
   target: text().notNull(),
   details: jsonb().$type<Record<string, unknown>>().notNull(),

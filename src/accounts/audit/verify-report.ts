@@ -7,7 +7,6 @@ import type { ChainReport, NotedHead } from './verify.js';
 export const areIntact = (reports: readonly ChainReport[]): boolean =>
   reports.every(({ problems }) => problems.length === 0);
 
-/** One line per chain, followed by its problems. */
 export function toText(reports: readonly ChainReport[]): string {
   const begun = reports.filter(({ seq, unchained, problems }) => seq + unchained + problems.length > 0);
   const broken = begun.filter(({ problems }) => problems.length > 0);
@@ -43,7 +42,6 @@ const notedSchema = z.object({
   ),
 });
 
-/** @throws NotedHeadsError */
 export async function readNotedHeads(file: string): Promise<NotedHead[]> {
   try {
     return notedSchema.parse(JSON.parse(await readFile(file, 'utf8'))).organizations;

@@ -9,12 +9,10 @@ export interface ChainReport {
   /** Slug, or `(operator)` for the operator's log. */
   organization: string;
   orgId: string;
-  /** `seq` is 0 for an empty chain. */
   seq: number;
   hash: string;
   /** Rows from before the chain, which no hash protects. */
   unchained: number;
-  /** The first MAX_PROBLEMS. */
   problems: string[];
 }
 

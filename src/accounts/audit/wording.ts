@@ -8,7 +8,6 @@ export interface LoggedAction {
   email: string | null;
 }
 
-/** Each product adds wording for its own actions. */
 export interface Wording {
   /** Without the subject. */
   sentences: Record<string, (entry: LoggedAction) => Part[]>;

@@ -77,7 +77,6 @@ export function requirePortal(context: Pick<Context, 'config' | 'db' | 'clock'>)
   };
 }
 
-/** Undefined unless the session may manage API keys now. */
 function toPrincipal(session: PortalSession): SessionPrincipal | undefined {
   const { organization, member, pages, hashedToken, createdBy } = session;
   const { id: orgId, slug: orgSlug, name: orgName } = organization;

@@ -52,7 +52,6 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
   return session;
 }
 
-/** Newest first. */
 export const listSessions = (orm: Orm, organizationId: string, now: Date, limit: number) =>
   orm
     .select({
@@ -100,7 +99,6 @@ export async function openSession(
   return opened.length > 0;
 }
 
-/** How many were still open. */
 export async function deleteSessions(tx: Tx, organizationId: string, now: Date): Promise<number> {
   const deleted = await tx
     .delete(portalSessions)

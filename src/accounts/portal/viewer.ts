@@ -39,8 +39,8 @@ export function readViewQuery(req: Request, res: Response): FormFields {
   return { ...readQuery(req), ...(mode && { mode }) };
 }
 
-/** A page that the session does not have does not exist for it. */
+/** A page of which the session has no part does not exist for it. */
 export const requirePage =
-  (page: PortalPage): RequestHandler =>
+  (...pages: PortalPage[]): RequestHandler =>
   (_req, res, next) =>
-    next(viewerOf(res).shows(page) ? undefined : nothingHere());
+    next(pages.some(viewerOf(res).shows) ? undefined : nothingHere());

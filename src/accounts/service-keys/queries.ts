@@ -32,7 +32,6 @@ export async function findServiceKey(orm: Orm, id: string) {
   return key && (await withUse(orm, [key]))[0];
 }
 
-/** Newest first. */
 export async function listServiceKeys(
   orm: Orm,
   { limit, after }: { limit: number; after: string | undefined },
@@ -60,7 +59,6 @@ async function withUse<T extends { id: string; lastUsedAt: Date | null }>(orm: O
   });
 }
 
-/** The Organizations with the most calls since `since`, and how many calls that were. */
 export const listServiceKeyCalls = (orm: Orm, id: string, since: Date, limit: number) => {
   const calls = sum(apiKeyCalls.calls).mapWith(Number).as('calls');
   return orm

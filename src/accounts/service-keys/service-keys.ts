@@ -65,7 +65,6 @@ export async function rotateServiceKey(
   return { ...added, previous: { ...old, expiresAt: endsAt, successorId: added.key.id } };
 }
 
-/** Does nothing if the key is already revoked. */
 export async function revokeServiceKey(tx: Tx, id: string, source: Source): Promise<ServiceKey> {
   const key = await getServiceKey(tx, id);
   if (key.revokedAt !== null) return key;

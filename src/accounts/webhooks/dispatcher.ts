@@ -62,7 +62,6 @@ export function createDispatcher(deps: DispatcherDeps & Pick<Context, 'lifecycle
   let supervisor: NodeJS.Timeout | undefined;
 
   return {
-    /** Resolves when the outcomes are recorded. */
     async sweep(): Promise<void> {
       await Promise.all(db.shards.groups.map((group) => sweeper.sweep(group)));
       await Promise.all(sweeper.underWay.values());
@@ -128,7 +127,6 @@ function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) 
   return {
     underWay,
     nextFinished,
-    /** Returns the number of deliveries started. */
     async sweep(group: ShardGroup): Promise<number> {
       let begun = 0;
       let cursor: string | null | undefined = START;

@@ -159,7 +159,6 @@ export async function readData(
   return row!.data;
 }
 
-/** Newest first. */
 export const listAttempts = (orm: Orm, { orgId, endpointId, messageId }: DeliveryKey, limit: number) =>
   orm
     .select(shownOfAttempt)
@@ -193,7 +192,6 @@ async function resend(
 export const resendOne = (tx: Tx, { orgId, endpointId, messageId }: DeliveryKey, now: Date) =>
   resend(tx, orgId, endpointId, eq(webhookDeliveries.messageId, messageId), now);
 
-/** @param fromId lower bound */
 export function resendAllFailed(
   tx: Tx,
   { orgId, endpointId }: { orgId: string; endpointId: string },
@@ -236,7 +234,6 @@ export const listStaleSecrets = (orm: Orm, currentPrefix: string, limit: number)
     where not starts_with(secret, ${currentPrefix}) or not starts_with(previous_secret, ${currentPrefix}) limit ${limit}`,
   );
 
-/** Does nothing if the secret was replaced in the meantime. */
 export async function replaceSecrets(orm: Orm, from: SealedRow, to: Pick<SealedRow, 'secret' | 'previous'>) {
   await orm
     .update(webhookEndpoints)

@@ -42,7 +42,6 @@ interface OwnParts<Body extends z.ZodType> extends Omit<
 > {
   body?: Body;
   isBodyOptional?: boolean;
-  /** The body of the response. */
   answer: (call: Call<Body>, deps: EndpointDeps) => Promise<object>;
 }
 
@@ -137,7 +136,6 @@ const toDeliveryJson = ({ status, nextAttemptAt, createdAt, ...row }: DeliveryRo
 
 const PAGE_SIZE = 50;
 
-/** Newest first. */
 export async function readDeliveries(
   orm: Orm,
   where: Omit<DeliveryKey, 'messageId'>,

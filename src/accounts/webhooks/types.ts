@@ -134,7 +134,6 @@ type KeyTypes = typeof keyTypes;
 /** Each product adds its own with `declare module`. */
 export interface ChosenTypes extends KeyTypes {}
 
-/** In display order. */
 export type WebhookTypes = Readonly<Record<WebhookType, TypeDescription>>;
 
 export const joinTypes = (parts: readonly Partial<WebhookTypes>[]): WebhookTypes =>

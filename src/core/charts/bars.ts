@@ -5,22 +5,29 @@ export interface Bar {
   /** Full text, such as `21 Nov 2026: 1,234 requests`. */
   label: string;
   value: number;
-  isProjected?: boolean;
   href?: string;
-  /** Earlier value for comparison, drawn as a line across the bar. */
-  before?: number;
   parts?: number[];
+  /** An estimate of what will be added. */
+  estimate?: number | undefined;
 }
 
-export type Chart = ReturnType<typeof toChart>;
+interface Comparison {
+  /** For the first bars, drawn as a line through their centres. */
+  before?: readonly number[] | undefined;
+  cap?: { value: number; label: string } | undefined;
+}
 
 export const CHART_HEIGHT = 200;
 /** Minimum height of a nonzero bar in pixels, so that it stays visible. */
 const MIN_HEIGHT = 2;
 
 /** Lays out a bar chart. X positions are percentages, so the chart fits any width without scaling its text. */
-export function toChart(summary: string, bars: Bar[], line?: { value: number; label: string }) {
-  const values = [...bars.flatMap(({ value, before = 0 }) => [value, before]), line?.value ?? 0].map(finite);
+export function toChart(summary: string, bars: Bar[], { before, cap }: Comparison = {}) {
+  const values = [
+    ...bars.flatMap(({ value, estimate = 0 }) => (estimate > 0 ? [value, value + estimate] : [value])),
+    ...(before ?? []),
+    ...(cap ? [cap.value] : []),
+  ].map(finite);
   const ticks = niceTicks(Math.max(...values), values.every(Number.isInteger));
   const top = ticks.at(-1)!;
   const toY = (value: number) => CHART_HEIGHT * (1 - finite(value) / top);
@@ -28,18 +35,19 @@ export function toChart(summary: string, bars: Bar[], line?: { value: number; la
   return {
     summary,
     height: CHART_HEIGHT,
-    bars: bars.map(({ value, label, isProjected = false, href, before, parts = [value] }, i) => {
+    bars: bars.map(({ value, label, href, parts = [value], estimate = 0 }, i) => {
       const height = value === 0 ? 0 : Math.max(MIN_HEIGHT, CHART_HEIGHT - toY(value));
+      const y = toY(value + estimate);
       return {
         x: percent(step * (i + 0.1)),
         width: percent(step * 0.8),
         hitX: percent(step * i),
         hitWidth: percent(step),
         label,
-        isProjected,
         href,
-        before: before ? toY(before).toFixed(1) : undefined,
         parts: stack(parts, height / finite(value)),
+        estimate:
+          estimate > 0 ? { y: y.toFixed(1), height: (CHART_HEIGHT - height - y).toFixed(1) } : undefined,
       };
     }),
     ticks: ticks.map((value) => ({ y: toY(value).toFixed(1), label: formatTick(value) })),
@@ -47,11 +55,16 @@ export function toChart(summary: string, bars: Bar[], line?: { value: number; la
       x: percent(step * (index + 0.5)),
       ...rest,
     })),
-    line: line && {
-      y: toY(line.value).toFixed(1),
-      label: line.label,
+    /** In a box as wide as the number of bars. */
+    line: before && {
+      width: bars.length,
+      path: before.map((value, i) => `${i === 0 ? 'M' : 'L'}${i + 0.5} ${toY(value).toFixed(1)}`).join(''),
+    },
+    cap: cap && {
+      y: toY(cap.value).toFixed(1),
+      label: cap.label,
       /** True if there is no room for the label below the line. */
-      isLow: toY(line.value) > CHART_HEIGHT - 20,
+      isLow: toY(cap.value) > CHART_HEIGHT - 20,
     },
   };
 }

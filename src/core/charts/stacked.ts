@@ -1,6 +1,6 @@
-import { sumDecimals } from '../decimal.js';
+import { addDecimals, sumDecimals } from '../decimal.js';
 import { formatDecimal } from '../pages/format.js';
-import { toChart } from './bars.js';
+import { formatTick, toChart } from './bars.js';
 import type { ChartTable } from './text.js';
 
 /** Values are exact decimals, one per step. */
@@ -8,12 +8,19 @@ export interface StackedInput {
   title: string;
   /** Header of the table's first column, for example `Day (UTC)`. */
   stepName: string;
-  steps: { axis: string; name: string; href?: string | undefined; before?: string | undefined }[];
+  steps: { axis: string; name: string; href?: string | undefined }[];
   series: { name: string; values: readonly string[] }[];
   others?: { count: number; values: readonly string[] } | undefined;
   /** For example `3 other keys`. */
   nameOthers: (count: number) => string;
   format?: (decimal: string) => string;
+  /** Values of the first steps. */
+  before?: { name: string; values: readonly string[] } | undefined;
+  /** What each step will add at the current pace, in doubles. */
+  estimates?: readonly number[] | undefined;
+  cap?: { value: number; label: string } | undefined;
+  /** If set, each of so many steps includes the ones before it; the remaining ones have not begun. */
+  sumUntil?: number | undefined;
 }
 
 export type StackedChart = ReturnType<typeof toStackedChart>;
@@ -23,50 +30,86 @@ export const MAX_SERIES = 5;
 
 /** Order and fills follow the totals, so they can change between periods. */
 export function toStackedChart(input: StackedInput) {
-  const { title, stepName, steps, format = formatDecimal } = input;
+  const { title, stepName, steps, format = formatDecimal, estimates, cap, sumUntil } = input;
   const series = joinOthers(
     input.series
       .map((one) => ({ ...one, total: sumDecimals(one.values) }))
       .filter(({ total }) => total !== '0')
       .sort((a, b) => Number(b.total) - Number(a.total)),
     input,
-  );
+  ).map((one) => (sumUntil === undefined ? one : { ...one, values: addUp(one.values).slice(0, sumUntil) }));
+  const before = input.before && {
+    name: input.before.name,
+    values: (sumUntil === undefined ? input.before.values : addUp(input.before.values)).slice(
+      0,
+      steps.length,
+    ),
+  };
   const totals = steps.map((_, i) => sumDecimals(series.map(({ values }) => values[i] ?? '0')));
-  const bars = steps.map(({ axis, name, href, before }, i) => {
+  const bars = steps.map(({ axis, name, href }, i) => {
     const parts = series.flatMap(({ name, values: { [i]: value = '0' } }) =>
       value === '0' ? [] : [`${name} ${formatDecimal(value)}`],
     );
     const named = series.length > 1 && parts.length > 0 ? `: ${parts.join(', ')}` : '';
-    const compared = before === undefined ? '' : `, in the previous period ${formatDecimal(before)}`;
+    const estimate = estimates?.[i] ?? 0;
+    const estimated = estimate > 0 ? `, estimated ${formatEstimate(Number(totals[i]) + estimate)}` : '';
+    const compared =
+      before?.values[i] === undefined ? '' : `, ${before.name} ${formatDecimal(before.values[i])}`;
     return {
       axis,
-      label: `${name}: ${format(totals[i]!)}${named}${compared}`,
+      label: `${name}: ${format(totals[i]!)}${named}${estimated}${compared}`,
       value: Number(totals[i]),
       parts: series.map(({ values }) => Number(values[i] ?? '0')),
+      estimate,
       ...(href === undefined ? {} : { href }),
-      ...(before === undefined ? {} : { before: Number(before) }),
     };
   });
-  const total = sumDecimals(totals);
+  const total = sumDecimals(series.map((one) => one.total));
+  const hasEstimates = bars.some(({ estimate }) => estimate > 0);
   return {
-    ...toChart(`${title}: ${format(total)} in total. The numbers are in the table below.`, bars),
+    ...toChart(`${title}: ${format(total)} in total. The numbers are in the table below.`, bars, {
+      before: before?.values.map(Number),
+      cap,
+    }),
     legend: series.map(({ name, total }) => ({ name, total: formatDecimal(total) })),
+    beforeName: before?.name,
+    hasEstimates,
     table: toTable(),
   };
 
   function toTable(): ChartTable {
-    const hasSum = series.length > 1;
+    const columns = [
+      ...series.map(({ name, values }) => ({ name, values })),
+      ...(series.length > 1 ? [{ name: 'Total', values: totals }] : []),
+      ...(before ? [before] : []),
+    ].map(({ name, values }) => ({ name, values: steps.map((_, i) => values[i] ?? '0') }));
+    const rows = steps.flatMap(({ name, href }, i) => {
+      const { value, estimate } = bars[i]!;
+      const cells = columns.map(({ values }) => values[i]!);
+      if (cells.every((cell) => cell === '0') && estimate === 0) return [];
+      const estimated = hasEstimates ? [estimate > 0 ? formatEstimate(value + estimate) : ''] : [];
+      return [{ href, cells: [name, ...cells.map(formatDecimal), ...estimated] }];
+    });
     return {
       caption: title,
-      columns: [stepName, ...series.map(({ name }) => name), ...(hasSum ? ['Total'] : [])],
-      rows: steps.flatMap(({ name }, i) => {
-        if (totals[i] === '0') return [];
-        const cells = [...series.map(({ values }) => values[i] ?? '0'), ...(hasSum ? [totals[i]!] : [])];
-        return [[name, ...cells.map(formatDecimal)]];
-      }),
+      columns: [stepName, ...columns.map(({ name }) => name), ...(hasEstimates ? ['Estimate'] : [])],
+      rows: rows.map(({ cells }) => cells),
+      hrefs: rows.map(({ href }) => href),
     };
   }
 }
+
+/** Running totals. */
+function addUp(values: readonly string[]): string[] {
+  let sum = '0';
+  return values.map((value) => (sum = addDecimals(sum, value)));
+}
+
+const estimateFormat = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
+
+/** At most three significant digits. */
+export const formatEstimate = (value: number): string =>
+  value >= 1e15 ? formatTick(value) : estimateFormat.format(value);
 
 interface Series {
   name: string;

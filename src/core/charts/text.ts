@@ -3,6 +3,8 @@ export interface ChartTable {
   caption: string;
   columns: readonly string[];
   rows: readonly (readonly string[])[];
+  /** Of the rows' headers. */
+  hrefs?: readonly (string | undefined)[];
 }
 
 /** Formats with a fixed number of decimals and a true minus sign, like `−0.042`. Never returns `−0`. */

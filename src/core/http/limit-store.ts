@@ -4,8 +4,13 @@ import { RedisStore } from 'rate-limit-redis';
 import type { Metrics } from '../metrics.js';
 import { openRedisLink, type RedisLink } from './redis-link.js';
 
+interface LimitStore extends Store {
+  init(options: Options): void;
+  increment(key: string): Promise<ClientRateLimitInfo>;
+}
+
 export interface LimitStores {
-  create(name: string): Store;
+  create(name: string): LimitStore;
   close(): Promise<void>;
 }
 
@@ -16,9 +21,9 @@ export interface LimitStores {
 class ProcessStore extends MemoryStore {
   override increment(key: string): Promise<ClientRateLimitInfo> {
     // The library increments synchronously and returns the result asynchronously.
-    const counted = super.increment(key);
+    void super.increment(key);
     const { totalHits, resetTime } = this.current.get(key)!;
-    return counted.then(() => ({ totalHits, resetTime }));
+    return Promise.resolve({ totalHits, resetTime });
   }
 }
 
@@ -66,7 +71,7 @@ export function redisLimitStores({
   };
 }
 
-class FallbackStore implements Store {
+class FallbackStore implements LimitStore {
   readonly prefix: string;
   private readonly memory = new ProcessStore();
   private readonly redis: RedisStore;

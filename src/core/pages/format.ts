@@ -2,9 +2,12 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.js';
 
 /** Formatters return plain text, which templates escape. */
 
-/** `1,234,567.25`, with all digits. */
+/** A line may break after a hyphen, which is also shorter than the plus sign. */
+const withMinus = (text: string): string => text.replace('-', '−');
+
+/** `−1,234,567.25`, with all digits. */
 export function formatDecimal(decimal: string | number | bigint): string {
-  const [whole = '0', fraction] = String(decimal).split('.');
+  const [whole = '0', fraction] = withMinus(String(decimal)).split('.');
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
@@ -24,7 +27,7 @@ export function formatQuantity(decimal: string | number | bigint): string {
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
-export const formatCompact = (value: number): string => compact.format(value);
+export const formatCompact = (value: number): string => withMinus(compact.format(value));
 
 /** `42.5%`. Shares below 100% are never rounded up to 100%. */
 export function formatShare(part: string, whole: string): string {
@@ -155,7 +158,7 @@ export function formatPoints(difference: number): string {
 }
 
 export const formatDegrees = (degreesF: number, decimals = 0): string =>
-  `${degreesF.toFixed(decimals).replace('-', '−')}°`;
+  `${withMinus(degreesF.toFixed(decimals))}°`;
 
 export function formatAge(ms: number): string {
   const seconds = Math.floor(ms / 1000);

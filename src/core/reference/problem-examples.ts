@@ -265,7 +265,10 @@ function credentialProblems(
 ): Example[] {
   const { credential, errors = [] } = route;
   if (credential === 'apiKey')
-    return [...keyProblems(good), ...(scope ? scopeProblems(good, route.scope!, scope) : [])];
+    return [
+      ...keyProblems(good, ownKey),
+      ...(scope ? [lacksScope(good, route.scope!, scope.outsider), ...(scope.refusals?.(good) ?? [])] : []),
+    ];
   if (credential === 'serviceKey') return serviceKeyProblems(good, route);
   if (credential === 'operator') return operatorProblems(good);
   const crossSite = crossSiteProblem(good);
@@ -274,85 +277,75 @@ function credentialProblems(
   return [...sessionProblems(good), ...(route.method === 'get' ? [] : [crossSite])];
 }
 
-const keyProblems = (good: ExampleRequest): Example[] => [
+interface KeyWords {
+  send: string;
+  query: Record<string, string>;
+  credentials: Record<'own' | 'unknown' | 'expired' | 'revoked', Credential>;
+}
+
+const ownKey: KeyWords = {
+  send: 'Send the API key as `Authorization: Bearer org_live_…`.',
+  query: { api_key: exampleWorld.unknownSecret },
+  credentials: { own: 'liveKey', unknown: 'unknownKey', expired: 'expiredKey', revoked: 'revokedKey' },
+};
+
+const serviceKey: KeyWords = {
+  send: 'Send the service key as `Authorization: Bearer service_live_…`.',
+  query: { token: 'any' },
+  credentials: {
+    own: 'serviceKey',
+    unknown: 'unknownServiceKey',
+    expired: 'expiredServiceKey',
+    revoked: 'revokedServiceKey',
+  },
+};
+
+const keyProblems = (good: ExampleRequest, { send, query, credentials }: KeyWords): Example[] => [
   problemExample('session_cookie_not_allowed', {
     summary: 'A session cookie in addition to the key',
     detail: 'Call this route with a key only, without the session cookie.',
     request: {
       ...good,
-      credential: 'liveKey',
+      credential: credentials.own,
       headers: { ...good.headers, cookie: 'gauge_session=any' },
     },
   }),
   problemExample('key_in_query_string', {
     summary: 'The key in the URL',
     detail: 'Send the key in the Authorization header. URLs are stored in logs.',
-    request: { ...good, credential: 'none', query: { ...good.query, api_key: exampleWorld.unknownSecret } },
+    request: { ...good, credential: 'none', query: { ...good.query, ...query } },
   }),
   problemExample('missing_key', {
     summary: 'No key',
-    detail: 'Send the API key as `Authorization: Bearer org_live_…`.',
+    detail: send,
     request: { ...good, credential: 'none' },
   }),
   problemExample('invalid_key', {
     summary: 'A key that does not exist',
     detail: 'There is no such key.',
-    request: { ...good, credential: 'unknownKey' },
+    request: { ...good, credential: credentials.unknown },
   }),
   problemExample('key_expired', {
     summary: 'An expired key',
     detail: 'This key has expired.',
-    request: { ...good, credential: 'expiredKey' },
+    request: { ...good, credential: credentials.expired },
   }),
   problemExample('key_revoked', {
     summary: 'A revoked key',
     detail: 'This key has been revoked.',
-    request: { ...good, credential: 'revokedKey' },
+    request: { ...good, credential: credentials.revoked },
   }),
 ];
 
 const serviceKeyProblems = (good: ExampleRequest, { params, scope }: RouteDescription): Example[] => [
-  problemExample('session_cookie_not_allowed', {
-    summary: 'A session cookie in addition to the key',
-    detail: 'Call this route with a key only, without the session cookie.',
-    request: { ...good, headers: { ...good.headers, cookie: 'gauge_session=any' } },
-  }),
-  problemExample('missing_key', {
-    summary: 'No key',
-    detail: 'Send the service key as `Authorization: Bearer service_live_…`.',
-    request: { ...good, credential: 'none' },
-  }),
-  problemExample('invalid_key', {
-    summary: 'A key that does not exist',
-    detail: 'There is no such key.',
-    request: { ...good, credential: 'unknownServiceKey' },
-  }),
+  ...keyProblems(good, serviceKey),
   problemExample('invalid_key', {
     name: 'ownKey',
     summary: "An Organization's own key",
     detail: 'This is the API key of an Organization. Call /api/… with it.',
     request: { ...good, credential: 'liveKey' },
   }),
-  problemExample('key_in_query_string', {
-    summary: 'The key in the URL',
-    detail: 'Send the key in the Authorization header. URLs are stored in logs.',
-    request: { ...good, credential: 'none', query: { ...good.query, token: 'any' } },
-  }),
-  problemExample('key_expired', {
-    summary: 'An expired key',
-    detail: 'This key has expired.',
-    request: { ...good, credential: 'expiredServiceKey' },
-  }),
-  problemExample('key_revoked', {
-    summary: 'A revoked key',
-    detail: 'This key has been revoked.',
-    request: { ...good, credential: 'revokedServiceKey' },
-  }),
-  problemExample('insufficient_scope', {
-    summary: 'A key without the scope',
-    detail: `This key does not have the scope ${scope}.`,
-    request: { ...good, credential: 'narrowServiceKey' },
-  }),
+  lacksScope(good, scope!, 'narrowServiceKey'),
   ...(params && 'slug' in params.shape
     ? [
         problemExample('not_found', {
@@ -365,18 +358,12 @@ const serviceKeyProblems = (good: ExampleRequest, { params, scope }: RouteDescri
     : []),
 ];
 
-const scopeProblems = (
-  good: ExampleRequest,
-  name: string,
-  { outsider, refusals }: ScopeExamples,
-): Example[] => [
+const lacksScope = (good: ExampleRequest, scope: string, credential: Credential): Example =>
   problemExample('insufficient_scope', {
     summary: 'A key without the scope',
-    detail: `This key does not have the scope ${name}.`,
-    request: { ...good, credential: outsider },
-  }),
-  ...(refusals?.(good) ?? []),
-];
+    detail: `This key does not have the scope ${scope}.`,
+    request: { ...good, credential },
+  });
 
 function sessionProblems(good: ExampleRequest): Example[] {
   return [

@@ -41,7 +41,7 @@ export function toSamples(request: SampleRequest): Sample[] {
   return languages.map(({ id, label }) => ({ id, label, code: code[id] }));
 }
 
-export const toCurl = ({ method, origin, path, headers, body }: SampleRequest): string =>
+const toCurl = ({ method, origin, path, headers, body }: SampleRequest): string =>
   curlLine({ method, url: origin + path, headers, body: printJson(body) }, ' \\\n  ');
 
 function printJson(body: string): string {
@@ -106,7 +106,7 @@ const readInPython = {
   nothing: '    print(response.status)',
 };
 
-export const toPython = (request: SampleRequest): string =>
+const toPython = (request: SampleRequest): string =>
   request.typed?.python
     .map((call) => toMethodCall(request, request.typed!, call))
     .find((code) => code !== undefined) ?? toUrllib(request);

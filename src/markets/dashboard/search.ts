@@ -7,7 +7,7 @@ import type { TradingServices } from '../services/services.js';
 
 const pages = [
   { href: '/dashboard/portfolio/orders', label: 'Orders', words: 'trades' },
-  { href: '/dashboard/portfolio/settlements', label: 'Settlements' },
+  { href: '/dashboard/portfolio#settlements-title', label: 'Settlements' },
   { href: '/dashboard/portfolio/risk', label: 'Risk', words: 'limits kill switch' },
   { href: '/dashboard/scores/execution', label: 'Execution', words: 'fills slippage latency' },
 ];

@@ -55,7 +55,8 @@ export const orderStatuses = [
 export type OrderStatus = (typeof orderStatuses)[number];
 
 /** An open order keeps its reservation. */
-export const isOpen = (status: OrderStatus): boolean => status === 'pending' || status === 'resting';
+export const openStatuses: readonly OrderStatus[] = ['pending', 'resting'];
+export const isOpen = (status: OrderStatus): boolean => openStatuses.includes(status);
 
 /** Automatic cancellation on a new observation, untrusted data, or a signal whose gate closed. */
 export const cancelCauses = ['observation', 'stale', 'gate_closed'] as const;

@@ -8,18 +8,18 @@ import type { TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 import type { ListedOrder } from '../portfolio/order-queries.js';
+import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import { formatOdds } from '../scores/gates.js';
 import type { EventSignals, Gate } from '../signals/signal.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, ticketAddress } from './addresses.js';
 import { isTradable } from './choice.js';
-import { kindLabels, toMarketView } from './labels.js';
+import { kindLabels, marketStatusLabels, toMarketView } from './labels.js';
 import { whenOf, type OwnAccount } from './market-view.js';
 import { toOrderView } from './order-view.js';
 import { isFound, shownEvents } from './overview-view.js';
 import { currentSignals, signalsOff, toSignalView } from './signals-view.js';
-import { isOpen } from '../ledger/orders-table.js';
 import { expectedOf } from './probabilities.js';
 
 const MAX_SHOWN = 60;
@@ -147,24 +147,27 @@ function noneBecause(snapshot: Snapshot, areWithheld: boolean, now: Date): strin
   return 'No signals: at these prices and after fees, no purchase is worth its cost.';
 }
 
-/** Open orders first, then the newest. */
-export const toDeskOrders = (orders: readonly ListedOrder[], snapshot: Snapshot, mayChange: boolean) =>
-  orders
-    .toSorted((a, b) => Number(isOpen(b.status)) - Number(isOpen(a.status)))
-    .map((order) => ({
-      ...toOrderView(order, snapshot),
-      mayCancel: mayChange && order.status === 'resting' && order.cancelRequestedAt === null,
-    }));
+export const toDeskOrders = (
+  orders: readonly ListedOrder[],
+  snapshot: Snapshot | undefined,
+  mayChange: boolean,
+) =>
+  orders.map((order) => ({
+    ...toOrderView(order, snapshot),
+    mayCancel: mayChange && order.status === 'resting' && order.cancelRequestedAt === null,
+  }));
 
 export const toDeskPositions = (
   { positions }: Pick<Portfolio, 'positions'>,
-  snapshot: Snapshot,
+  snapshot: Snapshot | undefined,
   mayTrade: boolean,
 ) =>
   positions.map((position) => ({
     ...position,
     market: toMarketView(position),
     value: position.mark.value,
+    note: noteOf(position),
+    state: stateOf(position),
     edge: edgeIfHeld(position, snapshot),
     closeHref:
       mayTrade && position.mark.status === 'active' && position.mark.unsellableContracts < position.contracts
@@ -177,9 +180,38 @@ export const toDeskPositions = (
   }));
 
 /** The forecast's value of holding over selling now, per contract; null if either is unknown. */
-function edgeIfHeld({ ticker, side, contracts, mark }: ValuedPosition, snapshot: Snapshot): number | null {
-  const event = snapshot.events.find(({ markets }) => markets.some((market) => market.ticker === ticker));
-  const yes = event && forecastOf(snapshot.forecasts, event)?.probabilities.get(ticker);
+function edgeIfHeld(
+  { ticker, side, contracts, mark }: ValuedPosition,
+  snapshot: Snapshot | undefined,
+): number | null {
+  const event = snapshot?.events.find(({ markets }) => markets.some((market) => market.ticker === ticker));
+  const yes = event && forecastOf(snapshot!.forecasts, event)?.probabilities.get(ticker);
   if (yes === undefined || mark.value === null || mark.status !== 'active') return null;
   return (side === 'yes' ? yes : 1 - yes) - Number(mark.value) / Number(valueOf(DOLLAR, contracts));
+}
+
+/** Undefined if the value simply comes from the order book. */
+function noteOf({ mark, contracts, settlement }: ValuedPosition): string | undefined {
+  const { valuation, unsellableContracts } = mark;
+  const value = settlement?.value ?? null;
+  if (valuation === 'expected' && value !== null && isFairPrice(value)) return 'last fair price, not final';
+  if (valuation !== 'book') return notes[valuation];
+  if (unsellableContracts === 0) return undefined;
+  return unsellableContracts === contracts
+    ? 'no bids'
+    : `no bids for ${formatCount(unsellableContracts, 'contract')}`;
+}
+
+const notes = {
+  expected: 'expected, not final',
+  closed: 'no result yet',
+  not_listed: 'no longer listed',
+  unknown: undefined,
+};
+
+/** Null while the market is open. */
+function stateOf({ mark, settlement }: ValuedPosition) {
+  if (mark.status === 'active') return null;
+  const { label, tone } = mark.status ? marketStatusLabels[mark.status] : { label: 'Not listed', tone: '' };
+  return { label, tone, temperature: settlement?.temperature ?? null };
 }

@@ -2,8 +2,6 @@ import type { Request, Response, Router } from 'express';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { readPathId } from '../../core/http/request.js';
-import { cutPage } from '../../core/http/page.js';
-import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import {
   postForm,
@@ -18,11 +16,9 @@ import { renderPage } from '../../core/pages/layout.js';
 import { byMember } from '../../accounts/identity/session/authority.js';
 import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager, managingRoles } from '../../accounts/organizations/table.js';
-import type { TradeMode } from '../ledger/orders-table.js';
 import { contractsText, ORDER_SIZE } from '../market/contracts.js';
 import { takesOrders } from '../market/market.js';
 import type { OrderChange } from '../orders/order.js';
-import { listSettlementEvents } from '../portfolio/history-queries.js';
 import {
   findOrder,
   findPlace,
@@ -34,21 +30,10 @@ import {
 import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
 import type { TradingServices } from '../services/services.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import {
-  ORDERS_PATH,
-  PORTFOLIO_PATH,
-  SETTLEMENTS_PATH,
-  deskAddress,
-  encodeSettlementCursor,
-  modeQuery,
-  readPageQuery,
-  readSettlementCursor,
-  toModeTabs,
-} from './addresses.js';
-import { describePlaced, toOrderPage, toSettlementView } from './order-view.js';
+import { ORDERS_PATH, deskAddress, readPageQuery } from './addresses.js';
+import { describePlaced, toOrderPage } from './order-view.js';
 import { ORDERS_PAGE_SIZE, readOrdersRequest, toOrdersView } from './orders-view.js';
 
-const PAGE_SIZE = 25;
 /** No book has as many levels. */
 const MAX_FILLS = 500;
 
@@ -81,18 +66,6 @@ export function addOrderPages(router: Router, context: Context, deps: OrderPages
 
   addOrder(router, context, deps);
 
-  router.get('/portfolio/settlements', async (req, res) => {
-    const { mode, cursor } = readPageQuery(req);
-    const range = { mode, after: readSettlementCursor(cursor), limit: PAGE_SIZE + 1 };
-    const found = await listSettlementEvents(db.orm, sessionOf(res).orgId, range);
-    const { page: settlements, nextCursor } = cutPage(found, PAGE_SIZE, encodeSettlementCursor);
-    const page = { view: 'markets/portfolio/settlements', title: 'Settlements', section };
-    await renderPage(context, req, res, page, {
-      ...toListView(SETTLEMENTS_PATH, mode, { cursor, nextCursor }),
-      settlements: settlements.map((each) => toSettlementView(each, snapshots.current)),
-    });
-  });
-
   router.get('/portfolio/trades.csv', async (req, res) => {
     const { orgId } = sessionOf(res);
     const { mode } = readPageQuery(req);
@@ -109,13 +82,6 @@ function isSellable({ mode, action, filledContracts, ticker }: ListedOrder, snap
   const market = snapshot?.markets.get(ticker);
   return mode === 'paper' && action === 'buy' && filledContracts > 0 && !!market && takesOrders(market);
 }
-
-const toListView = (path: string, mode: TradeMode, cursors: Parameters<typeof toPager>[2]) => ({
-  mode,
-  modes: toModeTabs(path, mode),
-  pager: toPager(path, modeQuery(mode), cursors),
-  portfolioHref: toAddress(PORTFOLIO_PATH, modeQuery(mode)),
-});
 
 function addOrder(router: Router, context: Context, { snapshots, orders }: OrderPagesDeps): void {
   const { orm } = context.db;

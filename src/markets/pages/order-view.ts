@@ -9,7 +9,7 @@ import type { SettlementEventRow } from '../portfolio/history-queries.js';
 import type { ListedOrder, findPlace, listFills, listPostings } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { ORDERS_PATH, PORTFOLIO_PATH, modeQuery, ticketAddress } from './addresses.js';
+import { MARKETS_PATH, ORDERS_PATH, PORTFOLIO_PATH, modeQuery, ticketAddress } from './addresses.js';
 import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
 import { toAddress } from '../../core/pages/address.js';
 import type { FormState } from '../../core/pages/form.js';
@@ -137,7 +137,7 @@ export const toOrderPage = (
   mayChange,
   positionHref:
     order.action === 'buy' && order.filledContracts > 0
-      ? `${toAddress(PORTFOLIO_PATH, modeQuery(order.mode))}#positions-title`
+      ? `${order.mode === 'paper' ? toAddress(MARKETS_PATH, { show: 'orders' }) : toAddress(PORTFOLIO_PATH, modeQuery('live'))}#book`
       : undefined,
   sellHref: maySell ? ticketAddress(order.ticker, { side: order.side, action: 'sell' }) : undefined,
   queue: place && place.venueAhead !== null ? place : undefined,

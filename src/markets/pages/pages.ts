@@ -43,7 +43,7 @@ import { signalsOf } from './signals-view.js';
 import { findPaperCash, listPaperHoldings, listPaperPurchases } from '../ledger/queries.js';
 import { addTicketRoutes, createTickets, type MarketsPagesDeps, type TicketView } from './ticket-pages.js';
 import type { TradingSwitch } from '../risk/queries.js';
-import { listOrders, type ListedOrder } from '../portfolio/order-queries.js';
+import { listLatestOrders, type ListedOrder } from '../portfolio/order-queries.js';
 import { readPortfolio, type Portfolio } from '../portfolio/portfolio.js';
 import { listOpportunities, toDeskOrders, toDeskPositions, toOpportunities } from './desk-view.js';
 import { forecastOf } from '../learning/forecast.js';
@@ -139,7 +139,7 @@ interface DeskFacts {
   status: { tradingSwitch: TradingSwitch; freshness: Freshness };
 }
 
-/** Newest, including open ones. */
+/** Besides open ones. */
 const ORDERS_SHOWN = 12;
 
 async function readFacts(
@@ -166,7 +166,7 @@ async function readFacts(
     booked === undefined
       ? [[], { positions: [] }]
       : await Promise.all([
-          listOrders(orm, orgId, { mode: 'paper', sort: 'newest', after: undefined, limit: ORDERS_SHOWN }),
+          listLatestOrders(orm, orgId, 'paper', ORDERS_SHOWN),
           readPortfolio({ db, clock, snapshots, paperCash }, orgId, 'paper'),
         ]);
   return {

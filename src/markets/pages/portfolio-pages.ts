@@ -2,7 +2,8 @@ import type { Router } from 'express';
 import { HOUR_MS } from '../../core/time.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { originOf } from '../../core/http/request.js';
-import { toAddress } from '../../core/pages/address.js';
+import { cutPage } from '../../core/http/page.js';
+import { toAddress, toPager, type Query } from '../../core/pages/address.js';
 import { formatChange, formatTime } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
@@ -15,14 +16,23 @@ import { CENT } from '../market/money.js';
 import { findFirstOrder } from '../orders/first-order.js';
 import { curveRanges, readCurve, type CurvePoint, type CurveRange } from '../portfolio/curve.js';
 import { listSettlementEvents } from '../portfolio/history-queries.js';
-import { listOrders } from '../portfolio/order-queries.js';
+import { listLatestOrders } from '../portfolio/order-queries.js';
 import { readPortfolio, type PortfolioDeps } from '../portfolio/portfolio.js';
 import { readSwitch } from '../risk/switches.js';
 import type { TradingServices } from '../services/services.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { modeQuery, PORTFOLIO_PATH, readPageQuery, toModeTabs } from './addresses.js';
+import {
+  encodeSettlementCursor,
+  modeQuery,
+  PORTFOLIO_PATH,
+  readPageQuery,
+  readSettlementCursor,
+  SETTLEMENTS,
+  toModeTabs,
+} from './addresses.js';
+import { toDeskOrders, toDeskPositions } from './desk-view.js';
 import { addOrderPages } from './order-pages.js';
-import { toOrderView, toSettlementView } from './order-view.js';
+import { toSettlementView } from './order-view.js';
 import { toPortfolioView } from './portfolio-view.js';
 
 /** `report` is undefined if the Organization does not trade live. */
@@ -116,8 +126,15 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
   });
 }
 
-/** Each list also has its own page. */
-const RECENT = 5;
+const PAGE_SIZE = 25;
+/** Besides open ones. */
+const LIVE_ORDERS_SHOWN = 12;
+
+/** Pages of settlements begin below the balance. */
+function toSettlementPager(query: Query, cursors: Parameters<typeof toPager>[2]) {
+  const { first, next } = toPager(PORTFOLIO_PATH, query, cursors);
+  return { first: first && first + SETTLEMENTS, next: next && next + SETTLEMENTS };
+}
 
 export function portfolioPages(context: Context, trading: TradingServices): Router {
   const { db, clock, config } = context;
@@ -127,33 +144,50 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
 
   router.get('/portfolio', async (req, res) => {
     const { orgId, role, marketAccess } = sessionOf(res);
-    const { mode, range } = readPageQuery(req);
+    const { mode, range, cursor } = readPageQuery(req);
     const portfolio = await readPortfolio(deps, orgId, mode);
     const now = new Date(clock.now());
     const [tradingSwitch, curve, orders, settlements] = await Promise.all([
       readSwitch(db.orm, orgId),
       readCurve(db.orm, orgId, portfolio, range, now),
-      listOrders(db.orm, orgId, { mode, sort: 'newest', after: undefined, limit: RECENT }),
-      listSettlementEvents(db.orm, orgId, { mode, after: undefined, limit: RECENT }),
+      mode === 'live' ? listLatestOrders(db.orm, orgId, mode, LIVE_ORDERS_SHOWN) : [],
+      listSettlementEvents(db.orm, orgId, {
+        mode,
+        after: readSettlementCursor(cursor),
+        limit: PAGE_SIZE + 1,
+      }),
     ]);
     const snapshot = snapshots.current;
-    const canTrade = isManager(role);
+    const { page: settled, nextCursor } = cutPage(settlements, PAGE_SIZE, encodeSettlementCursor);
     const page = { view: 'markets/portfolio/portfolio', title: 'Portfolio', section: 'portfolio' };
     await renderPage(context, req, res, page, {
       modes: toModeTabs(PORTFOLIO_PATH, mode),
-      portfolio: toPortfolioView(
-        portfolio,
-        { snapshot, sources: snapshots.sources, refreshSeconds: config.trading.refreshSeconds, now },
-        canTrade,
-      ),
+      portfolio: toPortfolioView(portfolio, {
+        snapshot,
+        sources: snapshots.sources,
+        refreshSeconds: config.trading.refreshSeconds,
+        now,
+      }),
       curve: toCurveView(curve, { mode, range }),
-      orders: orders.map((order) => toOrderView(order, snapshot)),
-      settlements: settlements.map((each) => toSettlementView(each, snapshot)),
+      live: mode === 'live' && {
+        positions: toDeskPositions(portfolio, snapshot, false),
+        orders: toDeskOrders(orders, snapshot, isManager(role)),
+      },
+      settlements: settled.map((each) => toSettlementView(each, snapshot)),
+      pager: toSettlementPager(
+        { ...modeQuery(mode), range: req.query.range as string },
+        { cursor, nextCursor },
+      ),
       tradingSwitch,
       venue: mode === 'live' ? toVenueView(trading.live?.reportOf(orgId)) : undefined,
       query: mode === 'paper' ? '' : `?mode=${mode}`,
       firstTrade: marketAccess === 'trade' ? curlOfFirstTrade(originOf(req), snapshot) : undefined,
     });
+  });
+
+  router.get('/portfolio/settlements', (req, res) => {
+    const { mode, cursor } = readPageQuery(req);
+    res.redirect(308, toAddress(PORTFOLIO_PATH, { ...modeQuery(mode), cursor }) + SETTLEMENTS);
   });
 
   addOrderPages(router, context, trading);

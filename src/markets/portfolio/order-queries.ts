@@ -4,6 +4,8 @@ import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { memberships, users } from '../../accounts/organizations/table.js';
 import {
+  isOpen,
+  openStatuses,
   queuePositions,
   tradingFills,
   tradingOrders,
@@ -12,6 +14,9 @@ import {
 } from '../ledger/orders-table.js';
 import { ledgerEntries } from '../ledger/portfolio-table.js';
 import { ofAccount } from '../ledger/queries.js';
+
+/** `reserved` also covers the rest. */
+export const MAX_OPEN_ORDERS = 100;
 
 const bigSum = (text: ReturnType<typeof sql>) => sql`coalesce((${text}), 0)::text`.mapWith(BigInt);
 
@@ -101,6 +106,21 @@ export const listOrders = (
     )
     .orderBy(...orders[sort])
     .limit(limit);
+
+/** Open ones first, then the newest. */
+export async function listLatestOrders(
+  orm: Orm,
+  orgId: string,
+  mode: TradeMode,
+  limit: number,
+): Promise<ListedOrder[]> {
+  const page = { mode, sort: 'newest', after: undefined } as const;
+  const [open, newest] = await Promise.all([
+    listOrders(orm, orgId, { ...page, statuses: openStatuses, limit: MAX_OPEN_ORDERS }),
+    listOrders(orm, orgId, { ...page, limit }),
+  ]);
+  return [...open, ...newest.filter(({ status }) => !isOpen(status))].slice(0, Math.max(limit, open.length));
+}
 
 function isAfter({ id, ticker }: OrderPosition, sort: OrderSort) {
   if (sort === 'newest') return lt(tradingOrders.id, id);

@@ -5,6 +5,7 @@ import type { Micros } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import { findAccount, openPaperAccount } from '../ledger/queries.js';
+import { MAX_OPEN_ORDERS } from './order-queries.js';
 import { nameMarket } from '../market/market-name.js';
 import {
   listLastSettlementEvents,
@@ -35,8 +36,6 @@ export interface PortfolioDeps {
 
 /** Several times the markets that a venue lists at one time. */
 export const MAX_POSITIONS = 500;
-/** `reserved` also covers the rest. */
-export const MAX_OPEN_ORDERS = 100;
 
 export type ValuedPosition = ReturnType<typeof valuePosition>;
 

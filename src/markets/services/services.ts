@@ -173,6 +173,7 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
     key,
     budget,
     store,
+    calibration,
   });
   const names = { marketSource: markets.name, forecastSource: weather.name };
   const shared = { store, calibration, names };
@@ -252,7 +253,12 @@ interface Shared {
 function chooseSources(
   { db, clock, log, config, metrics }: WorkContext,
   { markets, weather, replay, streamTimings, selection }: TradingOverrides,
-  { key, budget, store }: Pick<SourceOptions, 'key' | 'budget'> & Pick<Shared, 'store'>,
+  {
+    key,
+    budget,
+    store,
+    calibration,
+  }: Pick<SourceOptions, 'key' | 'budget'> & Pick<Shared, 'store' | 'calibration'>,
 ): Sources {
   const held = createHeldTickers({ db, log });
   const sources = createSources({
@@ -272,6 +278,7 @@ function chooseSources(
     clock,
     log,
     selection,
+    fits: () => calibration.current.fits,
   });
   const taped = replay && tapedMarkets(replay.marketSource, store);
   return { ...sources, markets: markets ?? taped ?? sources.markets, weather: weather ?? sources.weather };

@@ -11,7 +11,9 @@ import { createGridpoints } from '../weather/gridpoints.js';
 import { createStationBulletins } from '../weather/station-bulletins.js';
 import { createObservationReader } from '../weather/nws-observations.js';
 import { createOpenMeteoSource } from '../weather/open-meteo.js';
-import { createSimulatedWeatherSource } from '../weather/simulated.js';
+import { createSimulatedWeatherSource, readWeatherOf } from '../weather/simulated.js';
+import { calibratedModel } from '../learning/calibrated.js';
+import type { FitBook } from '../learning/fits.js';
 import { signRequest, type VenueKey } from '../live/sign.js';
 import { isPlaced } from '../market/market.js';
 import type { MarketSource } from '../market/source.js';
@@ -89,6 +91,8 @@ export interface SourceOptions {
   log: Logger;
   /** Default: all of the simulated world. */
   selection?: Selection | undefined;
+  /** Some traders of the simulated world follow the forecasts made with them. Default: no trader does. */
+  fits?: () => FitBook;
 }
 
 export interface Sources {
@@ -102,7 +106,7 @@ export interface Sources {
 }
 
 export function createSources(options: SourceOptions): Sources {
-  const { config, key, budget, interest, stream, clock, log, selection } = options;
+  const { config, key, budget, interest, stream, clock, log, selection, fits } = options;
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, openMeteoApiKey, nwsBaseUrl, modelUrl } = config;
   const world = createWorld();
   const client = createKalshiClient({
@@ -113,7 +117,11 @@ export function createSources(options: SourceOptions): Sources {
   const minutes = config.marketSource === 'kalshi' ? createMinuteBook() : undefined;
   const index = minutes && createIndexReader({ client, clock, log, minutes, wanted: options.wantedStations });
   const createMarkets = {
-    simulated: () => createSimulatedSource({ ...world, clock }, selection),
+    simulated: () =>
+      createSimulatedSource(
+        { ...world, clock, ...(fits && { forecast: forecasterIn(world, fits) }) },
+        selection,
+      ),
     kalshi: () =>
       createKalshiSource({
         client,
@@ -166,6 +174,18 @@ export function createSources(options: SourceOptions): Sources {
     world,
   };
 }
+
+/** As the service forecasts from the same weather. */
+export const forecasterIn =
+  (world: Pick<SimulatedWorld, 'weather'>, fits: () => FitBook): NonNullable<SimulatedWorld['forecast']> =>
+  (subject, at) =>
+    calibratedModel({
+      source: 'simulated',
+      weather: readWeatherOf(world, [subject], at),
+      events: [],
+      fits: fits(),
+      at,
+    }).get(subject.station.id)?.days[0]?.distribution;
 
 function observationParts(
   { config, clock, log, observations = [] }: SourceOptions,

@@ -139,7 +139,7 @@ const timingsOf = (kind: TemperatureKind): Timings => (kind === 'hourly' ? hourl
 
 const THRESHOLDS = 10;
 
-export type WorldSeed = Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>;
+export type WorldSeed = Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt' | 'forecast'>;
 
 export interface ListedEvent {
   markets: readonly ListedMarket[];
@@ -275,8 +275,12 @@ function phaseOf({ reportedMs, determinedMs, finalMs }: Timings, open: Date, clo
   return since < finalMs ? 'determined' : 'finalized';
 }
 
-/** Creates brackets around the value expected when the markets opened: six for a day, ten thresholds for an hour. */
-function makeLadder(world: WorldSeed, subject: SimulatedSubject): Bracket[] {
+/**
+ * Creates brackets around the value expected when the markets opened: six for a day, ten thresholds for an hour. Brackets
+ * must not depend on what Gauge has learned since.
+ */
+function makeLadder({ seed, weather, noticedAt }: WorldSeed, subject: SimulatedSubject): Bracket[] {
+  const world = { seed, weather, ...(noticedAt && { noticedAt }) };
   const expected = Math.floor(believe(world, subject, timesOf(subject).openTime).meanF);
   if (subject.kind === 'hourly')
     return Array.from({ length: THRESHOLDS }, (_, i) =>

@@ -18,13 +18,12 @@ import { effectiveCap } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
 import { PACE_DAYS, project, type ProjectedGrant } from '../reports/credits/view.js';
 import { parsePeriod } from '../reports/period.js';
+import { newCustomer } from './plan-pages.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
 const NEAR = 0.8;
 const SOON_DAYS = 7;
 const TREND_DAYS = 30;
-/** In one statement. */
-const MAX_CUSTOMERS = 100_000;
 
 export const customerSummary: CustomerSummary = {
   columns: [
@@ -44,9 +43,9 @@ export const customerSummary: CustomerSummary = {
     { id: 'over', label: 'Over a cap', path: '' },
     { id: 'stripe', label: 'One Stripe customer for several Organizations', path: '' },
   ],
-  async read({ shards }, nowMs, orgIds) {
+  async read({ shards }, nowMs, orgIds, withTrends) {
     const groups = await Promise.all(
-      shards.groups.map((group) => group.select<FactsRow>((t) => selectFacts(t, nowMs, orgIds))),
+      shards.groups.map((group) => group.select<FactsRow>((t) => selectFacts(t, nowMs, orgIds, withTrends))),
     );
     return new Map(groups.flat().map((row) => [row.orgId, toFacts(row, new Date(nowMs))]));
   },
@@ -62,6 +61,7 @@ export const customerSummary: CustomerSummary = {
   },
   listMoments,
   panel: { view: 'metering/console/use-panel', read: readUsePanel },
+  newCustomer,
 };
 
 /** Searched for thresholds. */
@@ -114,7 +114,7 @@ interface FactsRow {
   isOlder: boolean;
   lastEvent: string | null;
   isSharing: boolean;
-  /** Events by day; null unless ids were given. */
+  /** Events by day; null without trends. */
   days: { day: string; events: number }[] | null;
 }
 
@@ -123,9 +123,10 @@ const text = (decimal: SQL): SQL => sql`trim_scale(${decimal})::text`;
 const at = (ms: number): SQL => sql`${new Date(ms).toISOString()}::timestamptz`;
 
 /** Each part is a lookup by an index that begins with the Organization. */
-function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[] | undefined): SQL {
+function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], withTrends: boolean): SQL {
   const month = monthOf(nowMs);
   const [monthMs, weekMs] = [Date.parse(monthRange(month).start), nowMs - PACE_DAYS * DAY_MS];
+  const isListed = (column: SQL) => sql`${column} = any (${textArray(orgIds)}::uuid[])`;
   const days = sql`select coalesce(json_agg(json_build_object('day', day::text, 'events', events)), '[]') as days from (
       select (h.hour at time zone 'UTC')::date as day, sum(h.events)::float8 as events
       from ${t('entitlements')} n
@@ -135,39 +136,39 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[] | 
     select o.id::text as "orgId", pl.name as plan, u.use, a.account, coalesce(l.burned, '0') as burned, coalesce(l.pace, '0') as pace,
       l.products as "paceProducts", l.first_at as "firstAt", coalesce(l.is_older, false) as "isOlder", e.last_event as "lastEvent",
       exists (${sharers(sql`o.id`, t)}) as "isSharing", d.days
-    from (
-      select o.id from ${t('organizations')} o
-      where ${t.owns(sql`o.id`)} and ${orgIds ? sql`o.id = any (${textArray(orgIds)}::uuid[])` : sql`o.archived_at is null`}
-      order by o.id limit ${MAX_CUSTOMERS}
-    ) o
+    from (select o.id from ${t('organizations')} o where ${t.owns(sql`o.id`)} and ${isListed(sql`o.id`)}) o
     left join lateral (
       select pl.name from ${t('organization_plans')} op join ${t('plans')} pl on pl.slug = op.plan
       where op.org_id = o.id and op.ended_at is null
     ) pl on true
-    left join lateral (
-      select json_build_object('name', p.name, 'metric', p.usage_metric, 'used', ${text(sql`t.quantity`)}, 'cap', ${text(sql`c.cap`)},
-        'events', sum(t.events) over ()) as use
+    left join (
+      select distinct on (t.org_id) t.org_id, json_build_object('name', p.name, 'metric', p.usage_metric, 'used', ${text(sql`t.quantity`)},
+        'cap', ${text(sql`c.cap`)}, 'events', sum(t.events) over (partition by t.org_id)) as use
       from ${t('usage_totals')} t
       join ${t('products')} p on p.id = t.product_id and p.usage_metric = t.metric
-      left join ${t('entitlements')} e on e.org_id = o.id and e.product_id = t.product_id and p.archived_at is null
+      left join ${t('entitlements')} e on e.org_id = t.org_id and e.product_id = t.product_id and p.archived_at is null
       cross join lateral (select case when e.org_id is not null then ${cap} end as cap) c
-      where t.org_id = o.id and t.period = ${month}::date and t.livemode and t.quantity > 0
-      order by case when c.cap = 0 then 1e30 else t.quantity / c.cap end desc nulls last, t.quantity desc, p.slug limit 1
-    ) u on true
+      where ${isListed(sql`t.org_id`)} and t.period = ${month}::date and t.livemode and t.quantity > 0
+      order by t.org_id, case when c.cap = 0 then 1e30 else t.quantity / c.cap end desc nulls last, t.quantity desc, p.slug
+    ) u on u.org_id = o.id
     left join lateral (
       select ${burnJson('f')} as account from ${t('credit_accounts')} a
       cross join lateral gauge_burn(${sql.raw(accountOf('a'))}, '{}', '{}', '{}', ${at(nowMs)}) f
-      where a.org_id = o.id and a.livemode
+      where a.org_id = o.id and a.livemode limit 1
     ) a on true
     left join lateral (
-      select ${text(sql`sum(credits) filter (where at >= ${at(monthMs)})`)} as burned, ${text(sql`sum(credits) filter (where at >= ${at(weekMs)})`)} as pace,
-        json_agg(distinct product_id) filter (where at >= ${at(weekMs)}) as products,
-        ${timeText(sql`min(at) filter (where at >= ${at(weekMs)})`)} as first_at,
+      select ${text(sql`sum(month)`)} as burned, ${text(sql`sum(week)`)} as pace, json_agg(product_id) filter (where first_at is not null) as products,
+        ${timeText(sql`min(first_at)`)} as first_at,
         (select at from ${t('credit_entries')} where org_id = o.id and livemode and at < ${at(weekMs)} and kind = 'burn'
           order by at desc limit 1) is not null as is_older
       from (
-        select product_id, at, case kind when 'burn' then amount else -amount end as credits from ${t('credit_entries')}
-        where org_id = o.id and livemode and at >= ${at(Math.min(monthMs, weekMs))} and at < ${at(nowMs + 1)} and kind in ('burn', 'return')
+        select product_id, sum(credits) filter (where at >= ${at(monthMs)}) as month, sum(credits) filter (where at >= ${at(weekMs)}) as week,
+          min(at) filter (where at >= ${at(weekMs)}) as first_at
+        from (
+          select product_id, at, case kind when 'burn' then amount else -amount end as credits from ${t('credit_entries')}
+          where org_id = o.id and livemode and at >= ${at(Math.min(monthMs, weekMs))} and at < ${at(nowMs + 1)} and kind in ('burn', 'return')
+        ) e
+        group by 1
       ) e
     ) l on a.account is not null
     left join lateral (
@@ -178,7 +179,7 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[] | 
       ) e
       where n.org_id = o.id
     ) e on true
-    left join lateral (${orgIds ? days : sql`select null::json as days`}) d on true`;
+    left join lateral (${withTrends ? days : sql`select null::json as days`}) d on true`;
 }
 
 const firstDayMs = (nowMs: number): number => (Math.floor(nowMs / DAY_MS) - TREND_DAYS + 1) * DAY_MS;

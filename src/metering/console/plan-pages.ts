@@ -13,6 +13,7 @@ import {
   renderCustomer,
   type ConsoleDeps,
 } from '../../console/page.js';
+import type { NewCustomerPart } from '../../console/customer-summary.js';
 import { toPlain } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
@@ -24,6 +25,8 @@ import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
+  listField,
+  newForm,
   parseQueryForm,
   readQuery,
   type FormFields,
@@ -50,19 +53,50 @@ import {
 } from '../plans/queries.js';
 import { definitionJson, planSchema, readDefinition } from '../plans/schema.js';
 import type { Definition } from '../plans/table.js';
-import { listChanges, readPlanView } from '../plans/view.js';
+import { readPlanEffect } from './price-preview.js';
+import { listChanges, readContents, readPlanView } from '../plans/view.js';
 
 const PLANS = `${CONSOLE}/plans`;
 
 const cursorSchema = z.object({ cursor: slugSchema.optional() });
 const planForm = z.object({ name: nameField, definition: z.string().max(200_000).default('') });
-const newForm = planForm.extend({ slug: slugSchema });
+const newPlanForm = planForm.extend({ slug: slugSchema });
 const definitionSchema = planSchema.omit({ name: true });
 
 const notices = {
   created: 'Plan created. Put a customer on it next.',
   saved: 'Saved. Customers stay on their versions until you move them.',
   moved: 'Moved to the newest version.',
+};
+
+/** A page with more of them would be too large. */
+const SHOWN_PLANS = 20;
+
+const option = 'must be one of the options';
+
+export const newCustomer: NewCustomerPart = {
+  view: 'metering/console/new-customer-plan',
+  async read(orm) {
+    const plans = await listPlans(orm, { after: undefined, limit: SHOWN_PLANS });
+    const shown = plans.slice(0, SHOWN_PLANS);
+    const contents = await readContents(
+      orm,
+      shown.map(({ definition }) => definition),
+    );
+    return {
+      plans: shown.map(({ slug, name }, i) => ({ slug, name, contents: contents[i] })),
+      hasMore: plans.length > SHOWN_PLANS,
+    };
+  },
+  async begin(tx, slug, fields, source) {
+    const { plan } = parseInput(z.object({ plan: slugSchema.optional() }), filledIn(fields));
+    if (plan === undefined) return () => undefined;
+    const trial = listField(fields, 'trial').includes(plan);
+    const input = { plan, trial, replace: false, voidGrants: false };
+    const { amounts } = await putOrganizationPlan(tx, slug, input, source);
+    return (metrics) => countAmounts(metrics, amounts);
+  },
+  codes: ['unknown_plan'],
 };
 
 type Deps = ConsoleDeps & Pick<Context, 'metrics'>;
@@ -102,7 +136,7 @@ function addPlanForm(
   read: (req: Request) => Promise<Plan | undefined>,
 ): void {
   const { orm } = deps.db;
-  const show = async (req: Request, res: Response, form: FormState, changes?: object) => {
+  const show = async (req: Request, res: Response, form: FormState, preview?: object) => {
     const plan = await read(req);
     const title = plan?.name ?? 'New plan';
     const isNew = Object.keys(form.values).length === 0;
@@ -115,7 +149,7 @@ function addPlanForm(
       {
         form: { ...form, values: isNew && plan ? toFields(plan) : form.values },
         plan,
-        changes,
+        preview,
         versions: plan ? await listVersions(orm, [plan.slug]) : [],
         customers: on.slice(0, PAGE_SIZE).map(({ organization, name, row }) => ({
           name,
@@ -130,13 +164,15 @@ function addPlanForm(
     async act(req, res, { step, ...fields }) {
       const plan = await read(req);
       if (!plan) fillInSlug(fields, 'slug', 'name');
-      const values = parseInput(plan ? planForm : newForm, filledIn(fields));
-      const slug = plan?.slug ?? (values as z.output<typeof newForm>).slug;
+      const values = parseInput(plan ? planForm : newPlanForm, filledIn(fields));
+      const slug = plan?.slug ?? (values as z.output<typeof newPlanForm>).slug;
       const input = { name: values.name, definition: readYaml(values.definition) };
       if (step !== 'save') {
-        if (step === 'edit') return show(req, res, { values: fields, errors: {}, problem: undefined });
+        if (step === 'edit') return show(req, res, newForm(fields));
+        const form = newForm(fields);
         const changes = listChanges(plan?.definition, input.definition);
-        return show(req, res, { values: fields, errors: {}, problem: undefined }, changes);
+        const effect = plan && (await readPlanEffect(deps.db, slug, input.definition, deps.clock.now()));
+        return show(req, res, form, { changes, effect });
       }
       await changeAsOperator(deps, req, res, async (tx, source) => {
         if (!plan && (await findPlan(tx, slug))) throw fieldError('slug', 'is taken by another plan');
@@ -201,29 +237,23 @@ function addMove(router: Router, deps: Deps): void {
     },
     async show(req, res, form) {
       const { plan, movable } = await readMovable(req);
-      const versions = (await listVersions(orm, [plan.slug])).filter(
-        (row) => row.version !== plan.version && row.organizations > 0,
+      const title = `Move to version ${plan.version}`;
+      await renderPage(
+        deps,
+        req,
+        res,
+        { view: 'metering/console/move-plan', title, section: 'plans' },
+        {
+          form,
+          plan,
+          count: await countMovable(orm, movable),
+          effect: await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now()),
+        },
       );
-      const olds = await Promise.all(versions.map(({ version }) => getPlan(orm, plan.slug, version)));
-      const page = {
-        view: 'metering/console/move-plan',
-        title: `Move to version ${plan.version}`,
-        section: 'plans',
-      };
-      await renderPage(deps, req, res, page, {
-        form,
-        plan,
-        count: await countMovable(orm, movable),
-        versions: versions.map((row, i) => ({
-          ...row,
-          changes: listChanges(olds[i]!.definition, plan.definition),
-        })),
-      });
     },
   });
 }
 
-const option = 'must be one of the options';
 const timeField = z
   .string()
   .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/, 'must be a time, like 2026-01-31T12:00');
@@ -255,6 +285,7 @@ function addCustomerPlan(router: Router, deps: Deps): void {
         values: isNew && current ? { plan: current.plan, anchor: toField(current.anchor) } : form.values,
       },
       current,
+      contents: current && (await readContents(orm, [current.definition]))[0],
       setByHand: current ? await listSetByHand(orm, current) : [],
       preview,
       plans: toNamedOptions(plans),
@@ -270,7 +301,7 @@ function addCustomerPlan(router: Router, deps: Deps): void {
       const current = await readPlanView(orm, customer.id, new Date(deps.clock.now()));
       const toDate = (typed: string | undefined) => (typed === undefined ? undefined : new Date(`${typed}Z`));
       if (step !== 'save') {
-        const form = { values: fields, errors: {}, problem: undefined };
+        const form = newForm(fields);
         if (step === 'edit') return show(req, res, form);
         const version = current?.plan === plan ? current.version : undefined;
         const { name, definition } = await getPlan(orm, plan, version);

@@ -1,10 +1,14 @@
 import { sql, type SQL } from 'drizzle-orm';
-import type { Database, GroupTables } from '../../core/db/client.js';
-import { compareDecimals, sumDecimals } from '../../core/decimal.js';
-import { monthRange } from '../../core/time.js';
+import type { Database, GroupTables, Orm } from '../../core/db/client.js';
+import { compareDecimals, minDecimal, sumDecimals } from '../../core/decimal.js';
+import { monthOf, monthRange } from '../../core/time.js';
 import { OTHER_SQL, SEPARATOR_SQL } from '../entitlements/dimensions.js';
 import { toCreditPrice, type CreditPrice } from '../entitlements/price.js';
 import type { Product } from '../entitlements/queries.js';
+import { readProducts } from '../plans/plans.js';
+import { findPlan, listVersions } from '../plans/queries.js';
+import type { Definition } from '../plans/table.js';
+import { listChanges } from '../plans/view.js';
 
 /** Those with the most usage in the month. */
 const MAX_CUSTOMERS = 500;
@@ -116,3 +120,102 @@ const sumCosts = (rows: readonly Costs[]): Costs => ({
   before: sumDecimals(rows.map((row) => row.before)),
   after: sumDecimals(rows.map((row) => row.after)),
 });
+
+/** A product of a plan's version, before and after the change. Null is unlimited. */
+interface Allowance {
+  version: number;
+  product: string;
+  before: string | null;
+  after: string | null;
+  isNew: boolean;
+  isGone: boolean;
+}
+
+interface EffectRow extends Allowance {
+  slug: string;
+  name: string;
+  metric: string;
+  quantity: string;
+  /** Of all rows, shown or not. */
+  over: number;
+}
+
+/** The lowest of the cap and the limits of a calendar month. */
+function allowancesOf({ entitlements }: Definition, products: Map<string, Product>) {
+  return new Map(
+    entitlements.map(({ productSlug, unitCap = products.get(productSlug)!.unitCap, limits = [] }) => {
+      const monthly = limits.filter(({ window, per }) => window === 'calendar_month' && !per);
+      const most = [...(unitCap === null ? [] : [unitCap]), ...monthly.map(({ quantity }) => quantity)];
+      return [productSlug, most.length === 0 ? null : most.reduce(minDecimal)] as const;
+    }),
+  );
+}
+
+/** An entitlement that was set by hand stays. */
+const selectEffect = (
+  plan: string,
+  period: string,
+  allowances: (Allowance & { productId: string })[],
+  t: GroupTables,
+): SQL =>
+  sql`select o.slug, o.name, op.version, p.name as product, p.usage_metric as metric, a.before::text, a.after::text, a."isNew", a."isGone",
+      trim_scale(u.quantity)::text as quantity, (count(*) filter (where a."isGone" or u.quantity > a.after) over ())::int as over
+    from ${t('organization_plans')} op
+    join ${t('organizations')} o on o.id = op.org_id
+    join json_to_recordset(${JSON.stringify(allowances)}::json)
+      as a (version int, "productId" uuid, before numeric, after numeric, "isNew" bool, "isGone" bool) on a.version = op.version
+    join ${t('products')} p on p.id = a."productId"
+    left join ${t('entitlements')} e on e.org_id = op.org_id and e.product_id = p.id
+    left join ${t('usage_totals')} t
+      on t.org_id = op.org_id and t.period = ${period}::date and t.livemode and t.product_id = p.id and t.metric = p.usage_metric
+    cross join lateral (select coalesce(t.quantity, 0) as quantity) u
+    where ${t.owns(sql`op.org_id`)} and op.plan = ${plan} and op.ended_at is null and (e.org_id is null or e.plan is not null)
+    order by a."isGone" and u.quantity > 0 desc, u.quantity / nullif(a.after, 0) desc nulls last, u.quantity desc, o.slug, p.slug
+    limit ${SHOWN_CUSTOMERS}`;
+
+/** Moving the plan's customers to the definition: its changes for each version, and this month's live usage beside it. */
+export async function readPlanEffect(
+  { orm, shards }: Pick<Database, 'shards'> & { orm: Orm },
+  plan: string,
+  after: Definition,
+  nowMs: number,
+) {
+  const used = (await listVersions(orm, [plan])).filter(({ organizations }) => organizations > 0);
+  const versions = [];
+  for (const row of used) {
+    const before = (await findPlan(orm, plan, row.version))!.definition;
+    const changes = listChanges(before, after);
+    if (changes.length > 0) versions.push({ ...row, before, changes });
+  }
+  const slugs = [after, ...versions.map(({ before }) => before)].flatMap(({ entitlements }) =>
+    entitlements.map(({ productSlug }) => productSlug),
+  );
+  const products = await readProducts(orm, slugs);
+  const wanted = allowancesOf(after, products);
+  const allowances = versions.flatMap(({ version, before }) => {
+    const current = allowancesOf(before, products);
+    return [...new Set([...current.keys(), ...wanted.keys()])].flatMap((slug) => {
+      const [isNew, isGone] = [!current.has(slug), !wanted.has(slug)];
+      const [was, will] = [current.get(slug) ?? null, wanted.get(slug) ?? null];
+      const product = products.get(slug)!;
+      if (!isNew && !isGone && was === will) return [];
+      return [{ version, product: slug, productId: product.id, before: was, after: will, isNew, isGone }];
+    });
+  });
+  const period = monthOf(nowMs);
+  const groups = await Promise.all(
+    shards.groups.map((group) => group.select<EffectRow>((t) => selectEffect(plan, period, allowances, t))),
+  );
+  const share = ({ quantity, after: most, isGone }: EffectRow) =>
+    isGone && quantity !== '0' ? Infinity : Number(quantity) / Number(most ?? Infinity);
+  return {
+    month: new Date(monthRange(period).start),
+    versions,
+    customerCount: versions.reduce((sum, { organizations }) => sum + organizations, 0),
+    rows: groups
+      .flat()
+      .toSorted((a, b) => share(b) - share(a))
+      .slice(0, SHOWN_CUSTOMERS),
+    over: groups.reduce((sum, [first]) => sum + (first?.over ?? 0), 0),
+  };
+}

@@ -17,7 +17,13 @@ import { correctEvents } from '../corrections/corrections.js';
 import { readCredits } from '../credit-grants/credits.js';
 import { creditsOf, parseEventsRequest, readEventPage } from '../events/events.js';
 import { currentQuantity, findEvent, listEventsFrom, type EventRow } from '../events/event-queries.js';
-import { chooseProduct, readProducts, scopeOf, toModeTabs, toProductOptions } from '../reports/choices.js';
+import {
+  chooseProduct,
+  eventScopeOf,
+  readProducts,
+  toModeTabs,
+  toProductOptions,
+} from '../reports/choices.js';
 import { correctionFields, toFieldError } from '../reports/correction-pages.js';
 import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
 
@@ -46,14 +52,14 @@ function addEvents(router: Router, deps: ConsoleDeps): void {
     const customer = await readCustomer(deps, req);
     const path = base(customer.slug);
     const query = readQuery(req);
-    const { mode, product: slug, idempotencyKey, cursor, ...range } = parseEventsRequest(query);
+    const { mode, product: slug, idempotencyKey, cursor, from, to, after } = parseEventsRequest(query);
     const products = await readProducts({ orm, clock: deps.clock }, customer.id, mode);
     const product = await chooseProduct(orm, customer.id, products, slug);
     const searched = idempotencyKey !== undefined;
     const { events, nextCursor } = searched
       ? { events: await listEventsFrom(orm, customer.id, idempotencyKey, MAX_MATCHES), nextCursor: undefined }
       : product
-        ? await readEventPage(orm, scopeOf(customer.id, product, mode), { mode, cursor, ...range })
+        ? await readEventPage(orm, eventScopeOf(customer.id, [product], mode), { from, to, after })
         : { events: [], nextCursor: undefined };
     const kept = { product: product?.slug, mode };
     const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };

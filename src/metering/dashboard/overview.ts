@@ -4,17 +4,10 @@ import { toTrend } from '../../core/charts/trend.js';
 import type { Orm } from '../../core/db/client.js';
 import { sendEventLine } from '../../accounts/api-keys/event-line.js';
 import { formatCompact, formatCount, formatDay, formatDecimal } from '../../core/pages/format.js';
-import { DAY_MS } from '../../core/time.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { ReadOverviewPanel } from '../../dashboard/overview/pages.js';
 import { findLiveProduct } from '../entitlements/queries.js';
-import {
-  readKeySteps,
-  readProductSums,
-  toKeySeries,
-  type KeyStep,
-  type ProductSum,
-} from '../events/page-queries.js';
+import { readKeySteps, readProductSums, toKeySeries } from '../events/page-queries.js';
 import {
   formatPeriod,
   monthPeriod,
@@ -40,7 +33,7 @@ export const readOverviewPanel: ReadOverviewPanel = async (
 ) => {
   const now = new Date(clock.now());
   const [inEffect, { hasKey, canSend, live, test }] = await Promise.all([
-    listCurrentUse(db.orm, orgId, { now, livemode, limit: SHOWN_PRODUCTS + 1 }),
+    listCurrentUse(db.orm, orgId, { now, livemode, limit: SHOWN_PRODUCTS }),
     readProgress(db.orm, orgId, now),
   ]);
   const events = live + test;
@@ -51,42 +44,26 @@ export const readOverviewPanel: ReadOverviewPanel = async (
     const data = { hasKey, canSend, mayChangeKeys: isManager(role), example, readOnly, sendLine };
     return { view: 'metering/overview/first-steps', isAlone: true, data };
   }
-  const shown = inEffect.slice(0, SHOWN_PRODUCTS);
-  const trend = parsePeriod('last30', {}, now);
-  const before = periodBefore(monthPeriod(now), now)!;
-  // Each query may read thousands of hourly sums.
-  const [first, ...others] = shown;
-  const [keySteps, daysOfOthers, daysBefore] = await Promise.all([
-    first ? readKeyDays(db.orm, { orgId, livemode }, first, trend) : [],
-    readProductSums(db.orm, orgId, { ...trend, livemode, productIds: others.map(idOf) }),
-    readProductSums(db.orm, orgId, { ...before, livemode, productIds: shown.map(idOf) }),
-  ]);
-  const products = shown.map((product) => {
-    const isOf = ({ productId }: ProductSum) => productId === product.productId;
-    return {
-      ...product,
-      cap: toCap(product),
-      trend: toUseTrend(product.usageMetric, product === first ? keySteps : daysOfOthers.filter(isOf), trend),
-      /** Up to the same hour. */
-      usedBefore: sumDecimals(daysBefore.filter(isOf).map((day) => day.quantity)),
-    };
-  });
+  // The page leads with the product nearest to its cap.
+  const [first] = inEffect;
+  const scope = { orgId, livemode };
+  const [days, usedBefore] = first
+    ? await Promise.all([readDays(db.orm, scope, first, now), readUseBefore(db.orm, scope, first, now)])
+    : [];
+  const products = inEffect.map((product) => ({ ...product, cap: toCap(product) }));
   const data = {
     livemode,
     firstEvents:
       events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
-    products,
-    /** The page leads with the first product. */
-    days: first && toDays(keySteps, first.usageMetric, trend),
-    hasMoreProducts: inEffect.length > SHOWN_PRODUCTS,
+    lead: first && { ...products[0]!, usedBefore },
+    hasMoreProducts: products.length > 1,
+    days,
     /** 80% to 100%. */
     nearCap: products.filter(({ cap }) => cap?.isNear),
     overCap: products.filter(({ cap }) => cap?.isOver),
   };
   return { view: 'metering/overview/usage', data };
 };
-
-const idOf = ({ productId }: ProductUse): string => productId;
 
 const toSendLine = (origin: string, { slug, usageMetric }: { slug: string; usageMetric: string }) =>
   sendEventLine(origin, 'YOUR_API_KEY', {
@@ -115,20 +92,23 @@ const SHOWN_KEYS = 5;
 /** Even if usage began later. */
 const MIN_DAYS = 7;
 
-const readKeyDays = (
-  orm: Orm,
-  scope: { orgId: string; livemode: boolean },
-  { productId, usageMetric }: ProductUse,
-  { from, to }: Period,
-): Promise<KeyStep[]> =>
-  readKeySteps(
-    orm,
-    { ...scope, productId },
-    { metric: usageMetric, from, to, stepMs: DAY_MS, maxKeys: SHOWN_KEYS },
-  );
+interface Scope {
+  orgId: string;
+  livemode: boolean;
+}
+
+/** In the same part of last month, up to the same hour. */
+async function readUseBefore(orm: Orm, { orgId, livemode }: Scope, { productId }: ProductUse, now: Date) {
+  const before = periodBefore(monthPeriod(now), now)!;
+  const sums = await readProductSums(orm, orgId, { ...before, livemode, productIds: [productId] });
+  return sumDecimals(sums.map(({ quantity }) => quantity));
+}
 
 /** Stacks the keys' usage from the first day with usage. */
-function toDays(rows: readonly KeyStep[], usageMetric: string, period: Period) {
+async function readDays(orm: Orm, scope: Scope, { productId, usageMetric }: ProductUse, now: Date) {
+  const period = parsePeriod('last30', {}, now);
+  const range = { ...period, metric: usageMetric, maxKeys: SHOWN_KEYS };
+  const rows = await readKeySteps(orm, { ...scope, productId }, range);
   if (rows.length === 0) return undefined;
   const first = Math.min(...rows.map(({ start }) => start));
   const all = stepsOf(period);

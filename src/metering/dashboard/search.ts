@@ -3,16 +3,9 @@ import { selectFromAll } from '../../core/db/shards.js';
 import type { Context } from '../../core/http/context.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formatDecimal } from '../../core/pages/format.js';
-import {
-  findPages,
-  MAX_HITS,
-  type FindForMember,
-  type FindForOperator,
-} from '../../dashboard/search/search.js';
+import { MAX_HITS, type FindForMember, type FindForOperator } from '../../dashboard/search/search.js';
 import { findGrantedProducts, listProducts } from '../entitlements/queries.js';
 import { listEventsFrom } from '../events/event-queries.js';
-
-const pages = [{ href: '/dashboard/usage/events', label: 'Events', words: 'usage idempotency key' }];
 
 export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember {
   return async (query, { orgId }) => {
@@ -21,7 +14,6 @@ export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember
       listEventsFrom(db.orm, orgId, query, MAX_HITS),
     ]);
     return [
-      findPages(query, pages),
       {
         label: 'Products',
         hits: products.map(({ slug, name }) => ({
@@ -33,7 +25,7 @@ export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember
       {
         label: 'Events',
         hits: events.map(({ idempotencyKey, productName, quantity, metric, occurredAt }) => ({
-          href: toAddress('/dashboard/usage/events', { idempotencyKey }),
+          href: toAddress('/dashboard/usage', { event: idempotencyKey }),
           name: idempotencyKey,
           note: `${formatDecimal(quantity)} ${metric} of ${productName}, ${occurredAt.slice(0, 10)}`,
         })),

@@ -2,7 +2,8 @@ import { and, sql, type SQL } from 'drizzle-orm';
 import { textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { monthOf } from '../../core/time.js';
-import type { UsageScope } from './page-queries.js';
+import { SEPARATOR_SQL } from '../entitlements/dimensions.js';
+import type { Narrowing, UsageScope } from './page-queries.js';
 
 export interface EventRow {
   idempotencyKey: string;
@@ -135,12 +136,13 @@ export interface EventRange {
   match?: EventMatch & { scan: number };
 }
 
-export interface EventMatch {
-  apiKeyId: string | undefined;
-  subject: string | undefined;
-  /** Inclusive, on the quantity after corrections. */
-  min: string | undefined;
-  max: string | undefined;
+/** A part of the usage, also of a subject by key and dimension. */
+export type EventMatch = Narrowing;
+
+export interface EventScope {
+  orgId: string;
+  productIds: readonly string[];
+  livemode: boolean;
 }
 
 /** The last event examined is included even if it does not match: the next page starts after it. */
@@ -149,13 +151,14 @@ export interface MatchedRow extends EventRow {
   isLastScanned: boolean;
 }
 
-export function selectEvents({ orgId, productId, livemode }: UsageScope, range: EventRange): SQL {
+/** Each product's events are read from its own part of the index. */
+export function selectEvents({ orgId, productIds, livemode }: EventScope, range: EventRange): SQL {
   const { from, to, after, limit } = range;
   const isNewestFirst = range.order === 'newest first';
   const beyond = isNewestFirst ? sql`<` : sql`>`;
   const direction = isNewestFirst ? sql`desc` : sql`asc`;
   const isRequested = and(
-    sql`org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}`,
+    sql`org_id = ${orgId}::uuid and product_id = asked.product and livemode = ${livemode}`,
     from === undefined ? undefined : sql`occurred_at >= ${from}::timestamptz`,
     to === undefined ? undefined : sql`occurred_at < ${to}::timestamptz`,
     // Redundant, but the index can seek only by a bound on the time.
@@ -164,31 +167,30 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
       sql`(occurred_at, idempotency_key) ${beyond} (${after.occurredAt}::timestamptz, ${after.idempotencyKey})`,
   );
   const byTime = sql`order by occurred_at ${direction}, idempotency_key ${direction}`;
-  const found = sql`select * from usage_events where ${isRequested} ${byTime} limit ${range.match?.scan ?? limit}`;
+  const count = range.match?.scan ?? limit;
+  const found = sql`select u.* from unnest(${textArray(productIds)}::uuid[]) as asked (product)
+    cross join lateral (select * from usage_events where ${isRequested} ${byTime} limit ${count}) u ${byTime} limit ${count}`;
   const order = sql`order by e.occurred_at ${direction}, e.idempotency_key ${direction}`;
   if (!range.match) return withNames(orgId, found, order);
   const marks = sql`, e.is_match as "isMatch", e.is_last as "isLastScanned"`;
-  return withNames(orgId, selectMatches(orgId, found, byTime, range.match, limit), order, marks);
+  return withNames(orgId, selectMatches(found, byTime, range.match, limit), order, marks);
 }
 
 /** Ends with the last event examined if there may be more after it. */
 function selectMatches(
-  orgId: string,
   found: SQL,
   byTime: SQL,
-  { apiKeyId, subject, min, max, scan }: EventMatch & { scan: number },
+  { apiKeyIds, subject, where = [], scan }: EventMatch & { scan: number },
   limit: number,
 ): SQL {
   const isMatch = and(
-    apiKeyId === undefined ? undefined : sql`api_key_id = ${apiKeyId}::uuid`,
+    sql`true`,
+    apiKeyIds && sql`api_key_id = any (${textArray(apiKeyIds)}::uuid[])`,
     subject === undefined ? undefined : sql`f.subject = ${subject}`,
-    min === undefined && max === undefined
-      ? undefined
-      : sql`coalesce((
-          select c.quantity from usage_corrections c
-          where c.org_id = ${orgId}::uuid and c.idempotency_key = f.idempotency_key and c.occurred_at = f.occurred_at
-          order by c.number desc limit 1
-        ), quantity) between ${min ?? '0'}::numeric and ${max ?? 'infinity'}::numeric`,
+    ...where.map(
+      ({ place, value }) =>
+        sql`split_part(f.dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) = ${value}`,
+    ),
   );
   return sql`select * from (
     select f.*, place = ${scan} as is_last, sum(is_match::int) over (order by place) as matches
@@ -200,11 +202,11 @@ function selectMatches(
 
 export const listMatches = (
   orm: Orm,
-  scope: UsageScope,
+  scope: EventScope,
   range: EventRange & { match: EventMatch & { scan: number } },
 ): Promise<MatchedRow[]> => selectRows(orm, selectEvents(scope, range));
 
-export const listEvents = (orm: Orm, scope: UsageScope, range: EventRange): Promise<EventRow[]> =>
+export const listEvents = (orm: Orm, scope: EventScope, range: EventRange): Promise<EventRow[]> =>
   selectRows(orm, selectEvents(scope, range));
 
 export interface ArchivedEvents {
@@ -218,7 +220,7 @@ export interface ArchivedEvents {
 
 interface ArchivedRange {
   /** Default: all products and modes. */
-  of?: Pick<UsageScope, 'productId' | 'livemode'>;
+  of?: Pick<EventScope, 'productIds' | 'livemode'>;
   /** UTC; undefined means unbounded. */
   from?: string | undefined;
   to?: string | undefined;
@@ -227,7 +229,7 @@ interface ArchivedRange {
 export function selectArchived(orgId: string, { of, from, to }: ArchivedRange): SQL {
   const isRequested = and(
     sql`t.org_id = ${orgId}::uuid and t.deleted_events > 0`,
-    of && sql`t.product_id = ${of.productId}::uuid and t.livemode = ${of.livemode}`,
+    of && sql`t.product_id = any (${textArray(of.productIds)}::uuid[]) and t.livemode = ${of.livemode}`,
     from === undefined ? undefined : sql`t.period >= ${monthOf(Date.parse(from))}::date`,
     to === undefined ? undefined : sql`t.period::timestamp at time zone 'UTC' < ${to}::timestamptz`,
   );

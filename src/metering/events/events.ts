@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Orm } from '../../core/db/client.js';
-import { compareDecimals, multiplyDecimals } from '../../core/decimal.js';
+import { multiplyDecimals } from '../../core/decimal.js';
 import { ExactNumber } from '../../core/http/json.js';
 import { fromCursor, toCursor } from '../../core/http/page.js';
 import { parseInput } from '../../core/http/validate.js';
@@ -16,8 +16,8 @@ import {
   type EventPosition,
   type EventRange,
   type EventRow,
+  type EventScope,
 } from './event-queries.js';
-import type { UsageScope } from './page-queries.js';
 import { eventsQuerySchema } from './page-schema.js';
 
 /** An idempotency key looks up that event alone; the other fields are ignored. Times are RFC 3339 in UTC. */
@@ -25,46 +25,55 @@ export interface EventsRequest extends z.output<typeof eventsQuerySchema> {
   after: EventPosition | undefined;
 }
 
-type EventFilter = Pick<EventsRequest, 'from' | 'to' | 'key' | 'min' | 'max'> & {
-  subject?: string | undefined;
-};
+export interface EventFilter {
+  from?: string | undefined;
+  to?: string | undefined;
+  /** All events if it names no part. */
+  part?: EventMatch | undefined;
+}
 
 export function parseEventsRequest(query: object): EventsRequest {
   requireOnce(query);
   const request = parseInput(eventsQuerySchema, query);
-  const { from, to, min, max, cursor } = request;
+  const { from, to, cursor } = request;
   if (from !== undefined && to !== undefined && Date.parse(to) <= Date.parse(from))
     throw fieldError('to', 'must be later than the start time');
-  if (min !== undefined && max !== undefined && compareDecimals(max, min) < 0)
-    throw fieldError('max', 'must not be below the minimum quantity');
   return { ...request, after: cursor === undefined ? undefined : decodePosition(cursor) };
 }
 
 const PAGE_SIZE = 50;
 
+interface PageOfEvents {
+  after?: EventPosition | undefined;
+  limit?: number;
+}
+
 /** Per page: at most one second's work, even if nothing matches. */
 const SCAN = 5_000;
 
-export async function readEventPage(orm: Orm, scope: UsageScope, request: EventsRequest & EventFilter) {
-  const { from, to, after } = request;
-  const range: EventRange = { from, to, after, order: 'newest first', limit: PAGE_SIZE + 1 };
-  const match = matchOf(request);
+export async function readEventPage(
+  orm: Orm,
+  scope: EventScope,
+  { from, to, after, part, limit = PAGE_SIZE }: EventFilter & PageOfEvents,
+) {
+  const range: EventRange = { from, to, after, order: 'newest first', limit: limit + 1 };
+  const match = matchOf(part);
   const rows = match && (await listMatches(orm, scope, { ...range, match: { ...match, scan: SCAN } }));
   const events = rows ? rows.filter(({ isMatch }) => isMatch) : await listEvents(orm, scope, range);
-  const page = events.slice(0, PAGE_SIZE);
+  const page = events.slice(0, limit);
   const end = rows?.find(({ isLastScanned }) => isLastScanned);
-  const last = events.length > PAGE_SIZE ? page.at(-1) : end;
+  const last = events.length > limit ? page.at(-1) : end;
   return {
     events: page,
     nextCursor: last && encodePosition(last),
     /** Set if the search stopped before the page was full. */
-    searchedTo: events.length > PAGE_SIZE ? undefined : end?.occurredAt,
+    searchedTo: events.length > limit ? undefined : end?.occurredAt,
   };
 }
 
-function matchOf({ key: apiKeyId, min, max, subject }: EventFilter): EventMatch | undefined {
-  const match = { apiKeyId, min, max, subject };
-  return Object.values(match).every((value) => value === undefined) ? undefined : match;
+function matchOf(part: EventMatch = {}): EventMatch | undefined {
+  const { apiKeyIds, subject, where = [] } = part;
+  return apiKeyIds || subject !== undefined || where.length > 0 ? part : undefined;
 }
 
 const position = /^(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([^\p{Cc}\p{Cs}]{1,255})$/u;
@@ -72,7 +81,7 @@ const position = /^(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([^\p{Cc}\p{Cs}]{1,
 const encodePosition = ({ occurredAt, idempotencyKey }: EventPosition): string =>
   toCursor(`${occurredAt} ${idempotencyKey}`);
 
-function decodePosition(cursor: string): EventPosition {
+export function decodePosition(cursor: string): EventPosition {
   const [, occurredAt, idempotencyKey] = position.exec(fromCursor(cursor)) ?? [];
   if (
     occurredAt === undefined ||
@@ -89,13 +98,12 @@ const BATCH_SIZE = 2_000;
 /** Oldest first. Each batch is a statement, so neither memory nor a transaction grows with the export. */
 export async function* exportEvents(
   orm: Orm,
-  scope: UsageScope,
-  request: EventFilter,
+  scope: EventScope,
+  { from, to, part }: EventFilter,
   keys: readonly string[],
 ): AsyncGenerator<CsvCell[][]> {
   const toCells = (event: EventRow) => readCells(event, keys);
-  const { from, to } = request;
-  const match = matchOf(request);
+  const match = matchOf(part);
   let after: EventPosition | undefined;
   do {
     const range: EventRange = { from, to, after, order: 'oldest first', limit: BATCH_SIZE };

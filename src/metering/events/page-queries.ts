@@ -67,6 +67,13 @@ export const selectProduct = (orgId: string, slug: string): SQL => sql`
 export const findProduct = (orm: Orm, orgId: string, slug: string): Promise<UsageProduct | undefined> =>
   selectRow(orm, selectProduct(orgId, slug));
 
+/** First days of the months with usage. */
+export const selectMonths = (orgId: string): SQL => sql`
+  select distinct period::text as month from usage_totals where org_id = ${orgId}::uuid`;
+
+export const listMonths = async (orm: Orm, orgId: string): Promise<string[]> =>
+  (await selectRows<{ month: string }>(orm, selectMonths(orgId))).map(({ month }) => month);
+
 export interface UsageScope {
   orgId: string;
   productId: string;
@@ -263,34 +270,6 @@ export const selectProductSums = (
 
 export const readProductSums = (orm: Orm, orgId: string, range: ProductRange): Promise<ProductSum[]> =>
   selectRows(orm, selectProductSums(orgId, range));
-
-interface PaceRow {
-  quantity: string | null;
-  /** First usage since `from`. */
-  firstHour: string | null;
-  /** Usage before `from`. */
-  isOlder: boolean;
-}
-
-export const selectPace = (
-  { orgId, productId, livemode }: UsageScope,
-  metric: string,
-  { from, to }: { from: Date; to: Date },
-): SQL => sql`
-  select trim_scale(sum(quantity))::text as quantity, ${timeText(sql`min(hour)`)} as "firstHour",
-    (select hour from usage_hours
-      where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode} and hour < ${from.toISOString()}::timestamptz and metric = ${metric}
-      order by hour desc limit 1) is not null as "isOlder"
-  from usage_hours
-  where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}
-    and hour >= ${from.toISOString()}::timestamptz and hour < ${to.toISOString()}::timestamptz and metric = ${metric}`;
-
-export const readPace = async (
-  orm: Orm,
-  scope: UsageScope,
-  metric: string,
-  range: { from: Date; to: Date },
-): Promise<PaceRow> => (await selectRow<PaceRow>(orm, selectPace(scope, metric, range)))!;
 
 const latestHour = (orgId: string, productId: string, livemode: boolean): SQL => sql`(
     select ${timeText(sql`hour`)} from usage_hours

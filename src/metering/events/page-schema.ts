@@ -12,6 +12,7 @@ const day = z.string().refine((value) => /^20\d\d-/.test(value) && z.iso.date().
   error: `must be a date like 2026-01-31, ${years}`,
 });
 const month = z.string().regex(/^20\d\d-(0[1-9]|1[0-2])$/, `must be a month like 2026-01, ${years}`);
+const hour = z.string().regex(/^([01]\d|2[0-3])$/, 'must be an hour from 00 to 23');
 const minute = z
   .string()
   .refine((value) => /^20\d\d-/.test(value) && z.iso.datetime({ local: true }).safeParse(value).success, {
@@ -40,14 +41,17 @@ export const usageQuerySchema = z.object({
   range,
   key: key.optional(),
   metric: text(255).optional(),
-  by: text(64).default('key'),
+  by: text(64).optional(),
   subject: text(128).optional(),
+  sum: z.literal('1', 'must be 1').optional(),
+  event: text(255).optional(),
+  cursor: z.string().optional(),
 });
 
 export const dimensionValue = text(MAX_VALUE_LENGTH);
 
 export const rangeSchemas = {
-  day: z.object({ date: day.optional() }),
+  day: z.object({ date: day.optional(), hour: hour.optional() }),
   month: z.object({ month: month.optional() }),
   custom: z.object({ from: day, to: day }),
 };
@@ -58,7 +62,5 @@ export const eventsQuerySchema = z.object({
   from: minute.optional(),
   to: minute.optional(),
   key: key.optional(),
-  min: amount.optional(),
-  max: amount.optional(),
   cursor: z.string().optional(),
 });

@@ -1,6 +1,9 @@
 import type { Orm } from '../../core/db/client.js';
 import { toJson } from '../../core/http/json.js';
+import { listFeatures, mergeFeatures } from '../entitlements/features.js';
+import { nameWindow } from '../window-name.js';
 import { stateOf } from './organization-plans.js';
+import { readProducts } from './plans.js';
 import { findOrganizationPlan, findPlan } from './queries.js';
 import { definitionJson } from './schema.js';
 import type { Definition } from './table.js';
@@ -38,6 +41,34 @@ export function listChanges(before: Definition | undefined, after: Definition | 
       text: `${name}, ${field}: ${write(from[field])} → ${write(to[field])}`,
     }));
   });
+}
+
+/** Of a plan, so that a page stays small. */
+const SHOWN_PRODUCTS = 8;
+
+/** As the dashboard of a customer on each of the plans shows them. */
+export async function readContents(orm: Orm, definitions: readonly Definition[]) {
+  const slugs = definitions.flatMap(({ entitlements }) => entitlements.map(({ productSlug }) => productSlug));
+  const products = await readProducts(orm, slugs);
+  return definitions.map(({ entitlements, grants, trial }) => ({
+    grants,
+    trialDays: trial?.days,
+    hidden: Math.max(0, entitlements.length - SHOWN_PRODUCTS),
+    entitlements: entitlements
+      .slice(0, SHOWN_PRODUCTS)
+      .map(({ productSlug, kind, unitCap, limits = [], features = null }) => {
+        const product = products.get(productSlug)!;
+        return {
+          productSlug,
+          name: product.name,
+          metric: product.usageMetric,
+          kind,
+          cap: unitCap === undefined ? product.unitCap : unitCap,
+          limits: limits.map(({ window, ...limit }) => ({ ...limit, window: nameWindow(window) })),
+          features: listFeatures(toJson(mergeFeatures(product.features, features))),
+        };
+      }),
+  }));
 }
 
 /** Undefined if the Organization is on no plan. */

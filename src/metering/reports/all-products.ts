@@ -1,93 +1,76 @@
-import { toTrend } from '../../core/charts/trend.js';
 import { sumDecimals } from '../../core/decimal.js';
-import { toAddress } from '../../core/pages/address.js';
-import { formatCount, formatDecimal, formatGrowth } from '../../core/pages/format.js';
-import { toStackedChart } from '../../core/charts/stacked.js';
-import { MAX_PRODUCTS, type PageDeps } from './choices.js';
+import { formatGrowth, formatShare } from '../../core/pages/format.js';
 import { readProductSums, type ProductSum, type UsageProduct } from '../events/page-queries.js';
-import type { Mode } from '../events/page-schema.js';
-import {
-  formatPeriod,
-  formatSpan,
-  periodBefore,
-  stepName,
-  stepsOf,
-  toPeriodQuery,
-  type Period,
-} from './period.js';
-import { axisName, USAGE_PATH } from './report-view.js';
+import type { PageDeps } from './choices.js';
+import { readBefore, stepsOf } from './period.js';
+import { toProjection } from './projection.js';
+import { linksOf, toUsageChart } from './report-view.js';
+import type { UsageRequest } from './report.js';
 
-/** For the page of all products. */
+/** Metrics differ, so the chart and the shares count events. */
 export async function readAllProducts(
   { orm, clock }: PageDeps,
   orgId: string,
-  listed: UsageProduct[],
-  { mode, period }: { mode: Mode; period: Period },
+  products: UsageProduct[],
+  request: UsageRequest,
 ) {
-  const products = listed.slice(0, MAX_PRODUCTS);
-  const asked = { productIds: products.map(({ id }) => id), livemode: mode === 'live' };
-  const before = periodBefore(period, new Date(clock.now()));
-  const sums = await readProductSums(orm, orgId, { ...asked, ...period });
-  const earlier = before ? await readProductSums(orm, orgId, { ...asked, ...before }) : [];
-  return toProductsView({ products, mode, period, before, sums, earlier });
-}
-
-interface ProductsPage {
-  products: UsageProduct[];
-  mode: Mode;
-  period: Period;
-  before: Period | undefined;
-  sums: ProductSum[];
-  earlier: ProductSum[];
-}
-
-function toProductsView({ products, mode, period, before, sums, earlier }: ProductsPage) {
+  const { mode, period } = request;
+  const now = new Date(clock.now());
+  const ask = { productIds: products.map(({ id }) => id), livemode: mode === 'live' };
+  const sums = await readProductSums(orm, orgId, { ...ask, ...period });
+  const before = await readBefore(period, now, (range) => readProductSums(orm, orgId, { ...ask, ...range }));
   const rows = products
     .map((product) => {
       const isOf = ({ productId }: ProductSum) => productId === product.id;
-      return { product, own: sums.filter(isOf), earlier: earlier.filter(isOf) };
+      const own = sums.filter(isOf);
+      return { product, own, events: sumEvents(own), earlier: before?.sameRows.filter(isOf) ?? [] };
     })
     .filter(({ own, earlier }) => own.length > 0 || earlier.length > 0)
-    .map((row) => ({ ...row, events: sumDecimals(row.own.map((sum) => sum.events)) }))
     .sort((a, b) => Number(b.events) - Number(a.events));
+  const total = sumEvents(sums);
+  const toEvents = (list: ProductSum[]) => list.map(({ start, events }) => ({ start, quantity: events }));
+  const link = linksOf(request);
   return {
     isEmpty: sums.length === 0,
-    chart: toProductsChart(rows, period),
-    beforeName: before && formatSpan(before),
-    rows: rows.map(({ product, own, earlier, events }) => {
-      const quantity = sumDecimals(own.map((sum) => sum.quantity));
-      const quantityBefore = sumDecimals(earlier.map((sum) => sum.quantity));
-      const byStart = new Map(own.map((sum) => [sum.start, Number(sum.quantity)]));
-      const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
-      return {
-        product,
-        href: toAddress(USAGE_PATH, { product: product.slug, mode, ...toPeriodQuery(period) }),
-        events,
-        quantity,
-        quantityBefore,
-        growth: formatGrowth(quantity, quantityBefore),
-        trend: toTrend(
-          `${product.usageMetric} in ${formatPeriod(period)}: ${formatDecimal(quantity)}`,
-          values,
-        ),
-      };
+    total,
+    before: before && {
+      total: sumEvents(before.sameRows),
+      growth: formatGrowth(total, sumEvents(before.sameRows)),
+    },
+    chart: toUsageChart({
+      request,
+      unit: 'events',
+      by: 'product',
+      series: rows.map(({ product, own }) => {
+        const byStart = new Map(own.map(({ start, events }) => [start, events]));
+        return { name: product.name, values: stepsOf(period).map((at) => byStart.get(at.getTime()) ?? '0') };
+      }),
+      before: before && { ...before, rows: toEvents(before.rows) },
+      projection: toProjection([...toEvents(before?.rows ?? []), ...toEvents(sums)], period, now),
+      now,
     }),
+    parts: [
+      {
+        name: 'product',
+        more: 0,
+        rows: rows.map(({ product, own, earlier, events }) => {
+          const [quantity, quantityBefore] = [own, earlier].map((list) =>
+            sumDecimals(list.map((sum) => sum.quantity)),
+          ) as [string, string];
+          return {
+            value: product.name,
+            href: link({ product: product.slug }),
+            quantity,
+            unit: product.usageMetric,
+            growth: formatGrowth(quantity, quantityBefore),
+            quantityBefore,
+            share: formatShare(events, total),
+            events,
+          };
+        }),
+      },
+    ],
   };
 }
 
-/** Metrics differ, so the chart counts events. */
-function toProductsChart(rows: { product: UsageProduct; own: ProductSum[] }[], period: Period) {
-  const isHour = period.range === 'day';
-  const steps = stepsOf(period);
-  return toStackedChart({
-    title: `Events by ${isHour ? 'hour' : 'day'} and product, ${formatPeriod(period)}`,
-    stepName: isHour ? 'Hour (UTC)' : 'Day (UTC)',
-    steps: steps.map((start) => ({ axis: axisName(start, period), name: stepName(start, isHour) })),
-    series: rows.map(({ product, own }) => {
-      const byStart = new Map(own.map((sum) => [sum.start, sum.events]));
-      return { name: product.name, values: steps.map((start) => byStart.get(start.getTime()) ?? '0') };
-    }),
-    nameOthers: (count) => formatCount(count, 'other product'),
-    format: (events) => `${formatDecimal(events)} ${events === '1' ? 'event' : 'events'}`,
-  });
-}
+const sumEvents = (sums: readonly ProductSum[]): string => sumDecimals(sums.map(({ events }) => events));

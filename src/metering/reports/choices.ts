@@ -4,7 +4,8 @@ import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { toAddress, type Query } from '../../core/pages/address.js';
 import type { FormFields } from '../../core/pages/form.js';
-import { toNamedOptions } from '../../core/pages/format.js';
+import { formatMonth, toNamedOptions } from '../../core/pages/format.js';
+import type { EventScope } from '../events/event-queries.js';
 import { findProduct, listProducts, type UsageProduct, type UsageScope } from '../events/page-queries.js';
 import { modes, ranges, type Mode, type RangeKind } from '../events/page-schema.js';
 import {
@@ -74,6 +75,12 @@ export const scopeOf = (orgId: string, { id: productId }: UsageProduct, mode: Mo
   livemode: mode === 'live',
 });
 
+export const eventScopeOf = (orgId: string, products: readonly UsageProduct[], mode: Mode): EventScope => ({
+  orgId,
+  productIds: products.map(({ id }) => id),
+  livemode: mode === 'live',
+});
+
 export const accountOf = (orgId: string, mode: Mode) => ({ orgId, livemode: mode === 'live' });
 
 /** For a small file. */
@@ -101,6 +108,16 @@ export const toModeTabs = (path: string, query: Query, current: Mode, only?: Mod
     href: toAddress(path, { ...query, mode }),
     isCurrent: mode === current,
   }));
+
+/** The months with usage, this one and the chosen one, newest first. */
+export function toMonthOptions(months: readonly string[], chosen: Period | undefined, now: Date) {
+  const shown = [now, ...(chosen?.range === 'month' ? [chosen.from] : [])].map((at) => at.toISOString());
+  const values = new Set([...months, ...shown].map((text) => text.slice(0, 7)));
+  return [...values]
+    .toSorted()
+    .reverse()
+    .map((value) => ({ value, label: formatMonth(new Date(`${value}-01T00:00:00Z`)) }));
+}
 
 const rangeLabels: Record<RangeKind, string> = {
   day: 'Day',

@@ -21,7 +21,8 @@ import { personSource, requireRole, sessionOf } from '../../accounts/identity/se
 import { managingRoles } from '../../accounts/organizations/table.js';
 import { currentQuantity, findEvent } from '../events/event-queries.js';
 import { amount } from '../events/page-schema.js';
-import { CORRECTION_PATH, EVENTS_PATH } from './report-view.js';
+import { CORRECTION_PATH } from './event-view.js';
+import { USAGE_PATH } from './report-view.js';
 import { correctEvents, mayNotCorrect } from '../corrections/corrections.js';
 import { correctionsSchema } from '../corrections/schema.js';
 
@@ -67,7 +68,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
       await change(context, byMember(res), (tx) => correctEvents(tx, request, source)).catch(
         toFieldError(noEvent()),
       );
-      res.redirect(303, toAddress(EVENTS_PATH, { idempotencyKey, done: 'corrected' }));
+      res.redirect(303, toAddress(USAGE_PATH, { event: idempotencyKey, done: 'corrected' }));
     },
     show,
     codes: new Set(['idempotency_conflict']),
@@ -89,7 +90,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
       isVoid: what === 'void',
       event,
       counted,
-      eventHref: toAddress(EVENTS_PATH, { idempotencyKey }),
+      eventHref: toAddress(USAGE_PATH, { event: idempotencyKey }),
       action: CORRECTION_PATH,
     });
   }

@@ -1,84 +1,195 @@
 import type { Router } from 'express';
-import type { Context } from '../../core/http/context.js';
-import { ExactNumber } from '../../core/http/json.js';
-import { toAddress, type Query } from '../../core/pages/address.js';
-import { sendCsv, type CsvCell, type CsvFile } from '../../core/pages/csv.js';
-import { textField, type FormFields, type FormState, readQuery, tryQuery } from '../../core/pages/form.js';
-import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import { compareDecimals, sumDecimals } from '../../core/decimal.js';
-import { formatShare } from '../../core/pages/format.js';
-import { readLimitViews } from '../entitlements/limit-view.js';
+import { readViewQuery, requirePage, viewerOf, type Viewer } from '../../accounts/portal/viewer.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
+import { isManager } from '../../accounts/organizations/table.js';
+import type { Context } from '../../core/http/context.js';
+import { compareDecimals, sumDecimals } from '../../core/decimal.js';
+import { toAddress, type Query } from '../../core/pages/address.js';
+import { sendCsv } from '../../core/pages/csv.js';
+import { readQuery, textField, tryQuery, type FormFields, type FormState } from '../../core/pages/form.js';
+import { formatShare } from '../../core/pages/format.js';
+import { pageRouter, renderPage } from '../../core/pages/layout.js';
+import { readLimitViews } from '../entitlements/limit-view.js';
+import { parseEventsRequest } from '../events/events.js';
+import { listHolds, listMonths, type UsageProduct } from '../events/page-queries.js';
+import { readAllProducts } from './all-products.js';
 import {
   accountOf,
   chooseProduct,
-  inOnePiece,
   MAX_PRODUCTS,
   readProducts,
   requireProduct,
   scopeOf,
+  toMonthOptions,
   toPeriodChoices,
   toProductOptions,
 } from './choices.js';
 import { addCorrectionPages } from './correction-pages.js';
-import { addEventPages } from './event-pages.js';
-import { listHolds, type Narrowing, type UsageProduct } from '../events/page-queries.js';
-import { listSeries } from './operator/queries.js';
-import { daysOf, monthPeriod, toDateText, toPeriodQuery } from './period.js';
 import { readAlerts } from '../notices/pages.js';
-import { readAllProducts } from './all-products.js';
 import { readCost } from './credits/pages.js';
-import { toReportView, USAGE_PATH } from './report-view.js';
-import { DIMENSION, parseUsageRequest, readReport, type UsageReport, type UsageRequest } from './report.js';
+import { toEventsCsv, toUsageCsv } from './csv.js';
+import { fromEventsQuery, placeOf, readEvents, readLookUp, spanOf, toLookUpView } from './event-view.js';
+import { listSeries } from './operator/queries.js';
+import { monthPeriod, toPeriodQuery } from './period.js';
+import { linksOf, toReportView, USAGE_PATH } from './report-view.js';
+import {
+  DIMENSION,
+  parseUsageRequest,
+  readNarrowing,
+  readReport,
+  type UsageReport,
+  type UsageRequest,
+} from './report.js';
 
+/**
+ * In the dashboard and in the portal.
+ * @param formerPath where events had a page of their own
+ */
+export function explorerPages(context: Context, formerPath: string): Router {
+  const { db, clock } = context;
+  const router = pageRouter();
+
+  router.get('/usage', requirePage('usage', 'events'), async (req, res) => {
+    const viewer = viewerOf(res);
+    const now = new Date(clock.now());
+    const sent = readViewQuery(req, res);
+    const lookUp = viewer.shows('events') ? await readLookUp(db.orm, viewer, sent) : undefined;
+    // An address that names only the event shows the place of the event around it.
+    const isBare = Object.keys(sent).every((name) => ['event', 'mode', 'done'].includes(name));
+    const query = lookUp?.event && isBare ? { ...sent, ...placeOf(lookUp.event) } : sent;
+    const shown = query.mode === 'test' ? 'test' : 'live';
+    const products = await readProducts({ clock, orm: db.orm }, viewer.orgId, shown);
+    const { form, result } = await tryQuery(res, query, () =>
+      readExplorer(context, viewer, products, parseUsageRequest(query, now, viewer)),
+    );
+    const page = {
+      view: 'metering/usage/usage',
+      title: 'Usage',
+      section: 'usage',
+      notices: { corrected: 'Corrected. Totals and limits now include the correction.' },
+    };
+    await renderPage(context, req, res, page, {
+      ...toFilters({ viewer, query, form, products, ...result, now }),
+      months: toMonthOptions(await listMonths(db.orm, viewer.orgId), result?.request.period, now),
+      ...result,
+      lookUp: lookUp && result && toLookUpView(lookUp, result.request, result.product?.slug),
+      alerts: viewer.home === '/dashboard' ? await readAlerts(context, sessionOf(res)) : undefined,
+      subject: viewer.subject,
+      showsCredits: viewer.shows('credits'),
+      isManager: viewer.home === '/dashboard' && isManager(sessionOf(res).role),
+      mayCorrect: viewer.home === '/dashboard' && sessionOf(res).mayCorrect,
+    });
+  });
+
+  router.get(formerPath, requirePage('events'), (req, res) => {
+    const query = fromEventsQuery(readQuery(req)) as Query;
+    res.redirect(302, toAddress(`${viewerOf(res).home}/usage`, query));
+  });
+  return router;
+}
+
+/** Files and forms of members. */
 export function usagePages(context: Context): Router {
   const { db, clock, log } = context;
   const deps = { orm: db.orm, clock, db };
   const router = pageRouter();
 
-  router.get('/usage', async (req, res) => {
-    const { orgId } = sessionOf(res);
-    const query = readQuery(req);
-    const now = new Date(clock.now());
-    const products = await readProducts(deps, orgId, query.mode === 'test' ? 'test' : 'live');
-    let request: UsageRequest | undefined;
-    const { form, result } = await tryQuery(res, query, async () => {
-      request = parseUsageRequest(query, now);
-      const { product: slug, key, metric, subject, mode } = request;
-      if (products.length > 1 && [slug, key, metric, subject].every((choice) => choice === undefined))
-        return {
-          all: await readAllProducts(deps, orgId, products, request),
-          cost: await readCost(db.orm, accountOf(orgId, mode), now),
-        };
-      const product = await chooseProduct(db.orm, orgId, products, slug);
-      return { report: product && (await readReport(deps, orgId, product, request)) };
-    });
-    const { report, all, cost } = result ?? {};
-    const page = { view: 'metering/usage/usage', title: 'Usage', section: 'usage' };
-    await renderPage(context, req, res, page, {
-      ...toUsageView({ query, form, products, request, report, now }),
-      all,
-      cost,
-      alerts: await readAlerts(context, sessionOf(res)),
-      maxProducts: products.length > MAX_PRODUCTS ? MAX_PRODUCTS : undefined,
-      ...(report ? await readHeld(context, orgId, report, now) : { limits: [], holds: [] }),
-      parts: report ? await readParts(context, orgId, report) : [],
-    });
+  router.get('/usage.csv', async (req, res) => {
+    const viewer = viewerOf(res);
+    const request = parseUsageRequest(readQuery(req), new Date(clock.now()), viewer);
+    const product = await requireProduct(deps, viewer.orgId, request);
+    const report = await readReport(deps, viewer.orgId, product, request);
+    await sendCsv(log, req, res, toUsageCsv(context, viewer.orgId, report));
   });
 
-  router.get('/usage.csv', async (req, res) => {
-    const { orgId } = sessionOf(res);
-    const request = parseUsageRequest(readQuery(req), new Date(clock.now()));
-    const product = await requireProduct(deps, orgId, request);
-    await sendCsv(log, req, res, toUsageCsv(await readReport(deps, orgId, product, request)));
+  // Without a range, the times are exact, and all events are meant by default.
+  router.get('/usage/events.csv', async (req, res) => {
+    const viewer = viewerOf(res);
+    const query = readQuery(req);
+    const { from, to, cursor: _cursor, ...choices } = query;
+    const times = query.range === undefined ? parseEventsRequest(query) : undefined;
+    const request = parseUsageRequest(times ? choices : query, new Date(clock.now()), viewer);
+    const product = await requireProduct(deps, viewer.orgId, request);
+    const { narrowing } = await readNarrowing(db.orm, viewer.orgId, product, request);
+    const span = times ?? spanOf(request);
+    const file = { mode: request.mode, from: span.from, to: span.to, part: narrowing };
+    await sendCsv(log, req, res, toEventsCsv(context, viewer.orgId, product, file));
   });
 
   router.get('/usage/products', (req, res) =>
     res.redirect(301, toAddress(USAGE_PATH, readQuery(req) as Query)),
   );
-  addEventPages(router, context);
   addCorrectionPages(router, context);
   return router;
+}
+
+/** The sums and the events that the viewer may see, of one product or of all. */
+async function readExplorer(
+  context: Context,
+  viewer: Viewer,
+  products: UsageProduct[],
+  request: UsageRequest,
+) {
+  const { db, clock } = context;
+  const { orgId } = viewer;
+  const now = new Date(clock.now());
+  const shown = products.slice(0, MAX_PRODUCTS);
+  const choices = [
+    request.product,
+    request.key,
+    request.metric,
+    request.subject,
+    ...Object.keys(request.values),
+  ];
+  const isAll = products.length > 1 && choices.every((choice) => choice === undefined);
+  const product = isAll ? undefined : await chooseProduct(db.orm, orgId, products, request.product);
+  if (!isAll && !product) return { request, product };
+  const part = product && (await readNarrowing(db.orm, orgId, product, request)).narrowing;
+  return {
+    request,
+    product,
+    ...(viewer.shows('usage') &&
+      (product
+        ? await readProduct(context, orgId, product, request, now)
+        : await readAll(context, viewer, shown, request, now))),
+    maxProducts: isAll && products.length > MAX_PRODUCTS ? MAX_PRODUCTS : undefined,
+    events: viewer.shows('events')
+      ? await readEvents(db.orm, orgId, product ? [product] : shown, request, { part, now })
+      : undefined,
+  };
+}
+
+async function readAll(
+  { db, clock }: Context,
+  viewer: Viewer,
+  products: UsageProduct[],
+  request: UsageRequest,
+  now: Date,
+) {
+  const { parts, ...report } = await readAllProducts({ orm: db.orm, clock }, viewer.orgId, products, request);
+  const account = accountOf(viewer.orgId, request.mode);
+  return {
+    report,
+    parts,
+    cost: viewer.shows('credits') ? await readCost(db.orm, account, now) : undefined,
+  };
+}
+
+async function readProduct(
+  context: Context,
+  orgId: string,
+  product: UsageProduct,
+  request: UsageRequest,
+  now: Date,
+) {
+  const { db, clock } = context;
+  const read = await readReport({ orm: db.orm, clock, db }, orgId, product, request);
+  const { keys, ...report } = toReportView(read, now);
+  return {
+    report,
+    parts: [...keys, ...(await readParts(context, orgId, read))],
+    ...(await readHeld(context, orgId, read, now)),
+  };
 }
 
 const MAX_HOLDING_KEYS = 20;
@@ -86,112 +197,98 @@ const MAX_HOLDING_KEYS = 20;
 const MAX_PARTS = 2_000;
 
 /** Regardless of the period shown. */
-async function readHeld({ db }: Context, orgId: string, { product, metric, mode }: UsageReport, now: Date) {
+async function readHeld(
+  { db }: Context,
+  orgId: string,
+  { product, metric, request: { mode, subject, showsKeys } }: UsageReport,
+  now: Date,
+) {
   if (metric !== product.usageMetric) return { limits: [], holds: [] };
   const scope = scopeOf(orgId, product, mode);
-  const [limits] = await readLimitViews(db, [{ ...scope, metric }], now.getTime());
-  return { limits, holds: await listHolds(db.orm, scope, metric, now, MAX_HOLDING_KEYS) };
+  const [limits = []] = await readLimitViews(db, [{ ...scope, metric, subject }], now.getTime());
+  const holds = showsKeys ? await listHolds(db.orm, scope, metric, now, MAX_HOLDING_KEYS) : [];
+  return { limits, holds };
 }
 
 const SHOWN_PARTS = 20;
 
-/** By dimension and by subject. */
-export async function readParts(
+/** By dimension and by subject, with links that narrow everything. */
+async function readParts(
   { db }: Context,
   orgId: string,
-  {
-    product,
-    metric,
-    mode,
-    period,
-    narrowing: { subject, ...narrowing } = {},
-  }: Pick<UsageReport, 'product' | 'metric' | 'mode' | 'period'> & { narrowing?: Narrowing },
+  { product, metric, request, narrowing: { subject, ...narrowing } }: UsageReport,
 ) {
-  const { id: productId, dimensions, countsSubjects } = product;
-  const { livemode } = scopeOf(orgId, product, mode);
+  const { dimensions, countsSubjects } = product;
   // Sums of a subject are not stored by dimension or API key.
   if (subject !== undefined) return [];
-  const isWhole = !narrowing.apiKeyIds && !narrowing.where?.length;
+  const isWhole = !narrowing.apiKeyIds && narrowing.where.length === 0;
   const range = {
-    ...period,
+    ...scopeOf(orgId, product, request.mode),
+    ...request.period,
     ...narrowing,
     granularity: 'total' as const,
-    orgId,
-    productId,
-    livemode,
     isByKey: false,
     limit: MAX_PARTS,
   };
-  const asked = [
+  const wanted = [
     ...dimensions.map((name, i) => ({ name, by: { byDimension: i + 1 } })),
     ...(countsSubjects && isWhole ? [{ name: 'subject', by: { subjects: { only: undefined } } }] : []),
   ];
+  const link = linksOf(request, product.slug);
   const parts = [];
-  for (const { name, by } of asked) {
+  for (const { name, by } of wanted) {
     const rows = (await listSeries(db, { ...range, ...by })).filter((row) => row.metric === metric);
     if (!rows.some(({ value, isOther }) => value || isOther)) continue;
     const sorted = rows.toSorted(
       (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(b.quantity, a.quantity),
     );
     const whole = sumDecimals(rows.map(({ quantity }) => quantity));
-    const shown = sorted
-      .slice(0, SHOWN_PARTS)
-      .map((row) => ({ ...row, share: formatShare(row.quantity, whole) }));
+    const shown = sorted.slice(0, SHOWN_PARTS).map(({ value, isOther, quantity, events }) => ({
+      value: isOther ? 'All others' : value || 'None',
+      href:
+        isOther || !value
+          ? undefined
+          : link(name === 'subject' ? { by: '', subject: value } : { values: { [name]: value } }),
+      quantity,
+      events,
+      share: formatShare(quantity, whole),
+    }));
     parts.push({ name, rows: shown, more: rows.length - shown.length });
   }
   return parts;
 }
 
-interface UsagePage {
+interface Filters {
+  viewer: Viewer;
   query: FormFields;
   form: FormState;
   products: UsageProduct[];
-  request: UsageRequest | undefined;
-  /** Undefined if the request is invalid or there is no product. */
-  report: UsageReport | undefined;
+  /** Undefined if it is invalid. */
+  request?: UsageRequest;
+  product?: UsageProduct | undefined;
   now: Date;
 }
 
 /** The controls stay in place even if the query is invalid. */
-function toUsageView({ query, form, products, request, report, now }: UsagePage) {
-  const shown = request ?? { mode: 'live' as const, period: monthPeriod(now) };
-  const asked = toPeriodQuery(shown.period);
-  const product = report?.product.slug ?? textField(query, 'product');
+function toFilters({ viewer, query, form, products, request, product: chosen, now }: Filters) {
+  const shown = request ?? {
+    mode: query.mode === 'test' ? ('test' as const) : ('live' as const),
+    period: monthPeriod(now),
+  };
+  const product = chosen?.slug ?? textField(query, 'product');
   const parts = Object.keys(query).filter(
-    (name) => ['key', 'by', 'subject'].includes(name) || name.startsWith(DIMENSION),
+    (name) => ['key', 'metric', 'by', 'subject', 'sum'].includes(name) || name.startsWith(DIMENSION),
   );
   const kept: Query = { product, ...Object.fromEntries(parts.map((name) => [name, textField(query, name)])) };
+  const options = toProductOptions(products);
   return {
-    ...toPeriodChoices(USAGE_PATH, shown, query, kept, now),
-    form: { ...form, values: { ...asked, ...form.values, product: product ?? '' } },
-    key: kept.key,
+    ...toPeriodChoices(`${viewer.home}/usage`, shown, query, kept, now, viewer.mode),
+    form: { ...form, values: { ...toPeriodQuery(shown.period), ...form.values, product: product ?? '' } },
+    kept,
     hasProducts: products.length > 0,
-    productOptions: withAll(toProductOptions(products)),
-    report: report && toReportView(report, now),
-  };
-}
-
-const withAll = (options: ReturnType<typeof toProductOptions>) =>
-  options && options.length > 1 ? [{ value: '', label: 'All products' }, ...options] : options;
-
-function toUsageCsv({ product, metric, mode, period, key, rows }: UsageReport): CsvFile {
-  type Row = UsageReport['rows'][number];
-  const isDay = period.range === 'day';
-  const columns: [name: string, read: (row: Row) => CsvCell][] = [
-    [isDay ? 'hour_utc' : 'day_utc', ({ start }) => (isDay ? start : toDateText(start))],
-    ['product', () => product.slug],
-    ['metric', () => metric],
-    ['mode', () => mode],
-    ['api_key_id', () => key?.id ?? null],
-    ['quantity', ({ quantity }) => new ExactNumber(quantity)],
-    ['events', ({ events }) => new ExactNumber(events)],
-  ];
-  if (period.range === 'month') columns.push(['month_so_far', ({ soFar }) => new ExactNumber(soFar)]);
-  const { range: _range, ...asked } = toPeriodQuery(period);
-  const days = Object.values(asked).length > 0 ? asked : daysOf(period);
-  return {
-    filename: `usage-${product.slug}-${mode}-${Object.values(days).join('-to-')}.csv`,
-    columns: columns.map(([name]) => name),
-    pieces: inOnePiece(rows.map((row) => columns.map(([, read]) => read(row)))),
+    productOptions:
+      options && options.length > 1 && viewer.subject === undefined
+        ? [{ value: '', label: 'All products' }, ...options]
+        : options,
   };
 }

@@ -106,6 +106,23 @@ export function periodBefore(period: Period, now: Date): Period | undefined {
   return { ...before, to: new Date(Math.min(before.from.getTime() + passedMs, before.to.getTime())) };
 }
 
+/** Also what the same part of the period before had: up to the same hour. */
+export async function readBefore<T extends { start: number }>(
+  period: Period,
+  now: Date,
+  read: (range: Period) => Promise<T[]>,
+) {
+  const whole = neighbour(period, -1);
+  const same = periodBefore(period, now);
+  if (!whole || !same) return undefined;
+  const rows = await read(whole);
+  const last = stepsOf(same).at(-1)!;
+  const isCut = same.to.getTime() - last.getTime() < same.stepMs;
+  const end = (isCut ? last : same.to).getTime();
+  const ofCut = isCut ? await read({ ...same, from: last }) : [];
+  return { whole, same, rows, sameRows: [...rows.filter(({ start }) => start < end), ...ofCut] };
+}
+
 /** The month of a day, the last day of a month, or the same days as a custom range. */
 export function asRange(period: Period, range: RangeKind, now: Date): Period {
   if (range === period.range) return period;

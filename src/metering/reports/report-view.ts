@@ -1,16 +1,16 @@
+import { formatTick } from '../../core/charts/bars.js';
+import { formatEstimate, toStackedChart, type StackedInput } from '../../core/charts/stacked.js';
+import { subtractDecimals, sumDecimals } from '../../core/decimal.js';
 import { toAddress } from '../../core/pages/address.js';
 import {
   formatCount,
-  formatDay,
   formatDecimal,
   formatGrowth,
   formatMonth,
   formatShare,
 } from '../../core/pages/format.js';
-import { formatTick, toChart, type Bar, type Chart } from '../../core/charts/bars.js';
-import { toStackedChart, type StackedChart } from '../../core/charts/stacked.js';
-import { subtractDecimals } from '../../core/decimal.js';
 import type { ArchivedEvents } from '../events/event-queries.js';
+import { addUpProjection, capReachedAt, type Projection } from './projection.js';
 import {
   dayPeriod,
   formatPeriod,
@@ -22,151 +22,145 @@ import {
   toPeriodQuery,
   type Period,
 } from './period.js';
-import { DIMENSION, projectAt, type Balance, type UsageReport, type UsageRow } from './report.js';
+import { DIMENSION, type UsageReport, type UsageRequest } from './report.js';
 
 export const USAGE_PATH = '/dashboard/usage';
-export const EVENTS_PATH = '/dashboard/usage/events';
-export const CORRECTION_PATH = `${EVENTS_PATH}/correction`;
 
-/**
- * Characters of a sum beside the event count on a phone. The shorter limit applies if the running total is shown too.
- */
-const LONG = 11;
-const LONG_BESIDE_ANOTHER = 6;
+interface Change {
+  product?: string;
+  period?: Period;
+  hour?: string;
+  key?: string;
+  metric?: string;
+  by?: string;
+  values?: object;
+  subject?: string;
+  isSum?: boolean;
+  event?: string | undefined;
+  cursor?: string | undefined;
+}
+
+/** Links that keep what the request chooses, except for what they change. An empty text takes a choice away. */
+export const linksOf =
+  (request: UsageRequest, product?: string) =>
+  (change: Change = {}, path = request.path): string => {
+    const { mode, period, hour, key, metric, by, subject, values, isSum } = { ...request, ...change };
+    return toAddress(path, {
+      product: change.product ?? product,
+      mode,
+      ...toPeriodQuery(period),
+      hour: change.period ? undefined : hour,
+      key,
+      metric,
+      by: by === 'key' ? undefined : by,
+      subject: request.isOfSubject ? undefined : subject,
+      ...Object.fromEntries(
+        Object.entries({ ...request.values, ...values }).map(([name, value]) => [DIMENSION + name, value]),
+      ),
+      sum: isSum ? '1' : undefined,
+      event: change.event,
+      cursor: change.cursor,
+    });
+  };
 
 export function toReportView(report: UsageReport, now: Date) {
-  const { product, mode, period, metric, metrics, key, rows, total } = report;
-  const { keys, keyCount, balance, latest, before } = report;
-  const link = linkOf(report);
-  const isDay = period.range === 'day';
-  const hasSoFar = period.range === 'month';
+  const { product, request, metric, metrics, key, total, before, balance, latest, projection } = report;
+  const { mode, by, values, subject } = request;
+  const link = linksOf(request, product.slug);
   return {
     product,
-    mode,
     isEmpty: total.events === '0',
-    isCurrent: includes(period, now),
-    periodName: formatPeriod(period),
-    stepName: isDay ? 'Hour' : 'Day',
     metric,
     metrics: metrics.map((other) => ({
       ...other,
-      href: link({ metric: other.metric }),
+      // Omitted if it is the product's own metric.
+      href: link({ metric: other.metric === product.usageMetric ? '' : other.metric }),
       isCurrent: other.metric === metric,
       isFormer: other.metric !== product.usageMetric,
     })),
-    key: key && {
-      ...key,
-      isOtherMode: key.livemode !== (mode === 'live'),
-      allHref: link({ key: '' }),
-    },
-    by: report.by,
-    ...toParts(report),
-    total,
-    before: before && {
-      total: before.total,
-      growth: formatGrowth(total.quantity, before.total),
-      periodName: formatSpan(before.period),
-    },
-    hasLongNumbers: rows.some(({ soFar }) => soFar.length > (hasSoFar ? LONG_BESIDE_ANOTHER : LONG)),
-    hasSoFar,
-    stepCount: rows.length,
-    rows: collapseUnused(report, (row) => ({
-      ...row,
-      name: rowName(report, row.start),
-      href: isDay ? undefined : link({ period: dayPeriod(row.start) }),
-      eventsHref: eventsOfStep(report, row.start),
-    })),
-    keys: keys.map((other) => ({
-      ...other,
-      href: link({ key: other.id }),
-      isCurrent: other.id === key?.id,
-      share: formatShare(other.quantity, metrics.find((m) => m.metric === metric)?.quantity ?? '0'),
-    })),
-    keyCount,
-    isUncapped: product.unitCap === null && metric === product.usageMetric,
-    chart: chartOf(report),
-    balance: balance && toBalanceView(balance, report, now),
-    latest: latest && {
-      here: latest[mode],
-      hereHref: latest[mode] && link({ period: monthPeriod(latest[mode]) }),
-      hasOther: latest[mode === 'live' ? 'test' : 'live'] !== null,
-    },
-    csvHref: link({}, `${USAGE_PATH}.csv`),
-    eventsHref: eventsLink(report, period.from, period.to),
-    archived: report.archived && toArchivedView(report.archived),
-  };
-}
-
-type Link = ReturnType<typeof linkOf>;
-
-function linkOf({ product, mode, period, key, metric, by, values, subject }: UsageReport) {
-  return (
-    change: {
-      period?: Period;
-      key?: string;
-      metric?: string;
-      by?: string;
-      values?: object;
-      subject?: string;
-    } = {},
-    path = USAGE_PATH,
-  ) =>
-    toAddress(path, {
-      product: product.slug,
-      mode,
-      ...toPeriodQuery(change.period ?? period),
-      key: change.key ?? key?.id,
-      // Omitted if it is the product's own metric.
-      metric: change.metric ?? (metric === product.usageMetric ? undefined : metric),
-      by: (change.by ?? by) === 'key' ? undefined : (change.by ?? by),
-      subject: change.subject ?? subject,
-      ...Object.fromEntries(
-        Object.entries({ ...values, ...change.values }).map(([name, value]) => [DIMENSION + name, value]),
-      ),
-    });
-}
-
-/** The parts by which a report is divided, and to which it is narrowed. */
-function toParts(report: UsageReport) {
-  const { product, key, by, values, subject } = report;
-  const link: Link = linkOf(report);
-  const isNarrow = key !== undefined || Object.keys(values).length > 0;
-  return {
+    key: key && { ...key, isOtherMode: key.livemode !== (mode === 'live') },
     /** Each narrows the report; its link takes it away. */
     filters: [
+      ...(key ? [{ name: 'API key', value: key.name, href: link({ key: '' }) }] : []),
       ...Object.entries(values).map(([name, value]) => ({
         name,
         value,
         href: link({ values: { [name]: '' } }),
       })),
-      ...(subject === undefined ? [] : [{ name: 'subject', value: subject, href: link({ subject: '' }) }]),
+      ...(subject === undefined || request.isOfSubject
+        ? []
+        : [{ name: 'subject', value: subject, href: link({ subject: '' }) }]),
     ],
-    stacks: [
-      ...(subject === undefined ? ['key', ...product.dimensions] : []),
-      ...(product.countsSubjects && !isNarrow ? ['subject'] : []),
-    ].map((name) => ({
+    stacks: stacksOf(report).map((name) => ({
       label: name === 'key' ? 'API key' : name,
       href: link({ by: name }),
       isCurrent: name === by,
     })),
-    hrefOf: (name: string, value: string) =>
-      name === 'subject' ? link({ by: 'key', subject: value }) : link({ values: { [name]: value } }),
+    total,
+    before: before && {
+      total: before.total,
+      growth: formatGrowth(total.quantity, before.total),
+      periodName: formatSpan(before.same),
+    },
+    isUncapped: product.unitCap === null && metric === product.usageMetric,
+    chart: chartOf(report, now),
+    balance: balance && {
+      ...balance,
+      percent: formatShare(balance.used, balance.unitCap),
+      share:
+        Number(balance.unitCap) > 0 ? Number(balance.used) / Number(balance.unitCap) : balance.isOver ? 1 : 0,
+      capReachedAt: projection && capReachedAt(projection, Number(balance.unitCap), now),
+    },
+    projection: projection && {
+      totalText: formatEstimate(projection.total),
+      daysText:
+        projection.paceDays === 7
+          ? 'the last 7 days'
+          : `the ${formatCount(projection.paceDays, 'day')} since the first usage`,
+      percent:
+        balance && Number(balance.unitCap) > 0
+          ? `${formatEstimate((projection.total / Number(balance.unitCap)) * 100)}%`
+          : undefined,
+    },
+    latest: latest && {
+      here: latest[mode],
+      hereHref: latest[mode] && link({ period: monthPeriod(latest[mode]) }),
+      hasOther: latest[mode === 'live' ? 'test' : 'live'] !== null,
+    },
+    csvHref: request.showsKeys ? link({}, `${request.path}.csv`) : undefined,
+    keys: keysOf(report),
   };
+}
+
+function stacksOf({ product, key, request: { values, subject, showsKeys } }: UsageReport): string[] {
+  const isNarrow = key !== undefined || Object.keys(values).length > 0;
+  return [
+    ...(subject === undefined ? [...(showsKeys ? ['key'] : []), ...product.dimensions] : []),
+    ...(product.countsSubjects && !isNarrow ? ['subject'] : []),
+  ];
+}
+
+/** As one of the parts of the usage. */
+function keysOf({ product, request, metric, metrics, key, keys, keyCount }: UsageReport) {
+  if (!request.showsKeys || keys.length === 0) return [];
+  const link = linksOf(request, product.slug);
+  const whole = metrics.find((one) => one.metric === metric)?.quantity ?? '0';
+  const rows = keys.map(({ apiKeyId, keyName, keyPrefix, quantity, events }) => ({
+    value: keyName ?? 'Operator',
+    code: keyPrefix && `${keyPrefix}…`,
+    href: link({ key: apiKeyId!, by: request.by === 'subject' ? 'key' : request.by! }),
+    isCurrent: apiKeyId === key?.id,
+    quantity,
+    events,
+    share: formatShare(quantity, whole),
+  }));
+  return [{ name: 'API key', rows, more: keyCount - rows.length }];
 }
 
 export function toArchivedView({ first, last, events, archivedAt }: ArchivedEvents) {
   const [from, to] = [first, last].map((month) => formatMonth(new Date(`${month}T00:00:00Z`)));
   return { events, archivedAt, months: from === to ? `of ${from}` : `from ${from} to ${to}` };
 }
-
-function eventsLink({ product, mode, key }: UsageReport, from: Date, to: Date): string {
-  const minute = (at: Date) => at.toISOString().slice(0, 16);
-  const time = { from: minute(from), to: minute(to) };
-  return toAddress(EVENTS_PATH, { product: product.slug, mode, ...time, key: key?.id });
-}
-
-const eventsOfStep = (report: UsageReport, start: Date): string =>
-  eventsLink(report, start, new Date(start.getTime() + report.period.stepMs));
 
 const shortDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
 
@@ -175,111 +169,106 @@ export function axisName(start: Date, { range }: Pick<Period, 'range'>): string 
   return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
 }
 
-/** By API key, unless only one key's usage is shown. */
-function chartOf(report: UsageReport): StackedChart {
-  const { period, metric, rows, before, series, by, key, keyCount } = report;
-  const steps = stepsOf(period);
-  const byStart = new Map(rows.map((row) => [row.start.getTime(), row.quantity]));
-  const all = steps.map((start) => byStart.get(start.getTime()) ?? '0');
-  const isDay = period.range === 'day';
-  const ofKeys = (series ?? []).map(({ name, quantities }) => ({
-    name,
-    values: quantities,
-  }));
+/** By API key or another part, unless only one is shown. */
+function chartOf(report: UsageReport, now: Date) {
+  const { request, product, metric, steps, before, series, key, keyCount, balance, projection } = report;
+  const byStart = new Map(steps.map(({ start, quantity }) => [start, quantity]));
+  const all = stepsOf(request.period).map((start) => byStart.get(start.getTime()) ?? '0');
+  const parts = (series ?? []).map(({ name, quantities }) => ({ name, values: quantities }));
   const others = all.map((sum, i) =>
-    ofKeys.reduce((left, { values }) => subtractDecimals(left, values[i]!), sum),
+    parts.reduce((left, { values }) => subtractDecimals(left, values[i]!), sum),
   );
-  return toStackedChart({
-    title: `${metric} by ${isDay ? 'hour' : 'day'}${series ? ` and ${by === 'key' ? 'API key' : by}` : ''}, ${formatPeriod(period)}`,
-    stepName: isDay ? 'Hour (UTC)' : 'Day (UTC)',
-    steps: steps.map((start, i) => ({
-      axis: axisName(start, period),
-      name: stepName(start, isDay),
-      href: eventsOfStep(report, start),
-      before: before?.quantities[i],
-    })),
-    series: series ? ofKeys : [{ name: key?.name ?? metric, values: all }],
+  return toUsageChart({
+    request,
+    product: product.slug,
+    unit: metric,
+    by: series && (request.by === 'key' ? 'API key' : request.by),
+    series: series ? parts : [{ name: key?.name ?? metric, values: all }],
     others:
-      series && by === 'key' && keyCount > series.length
+      series && request.by === 'key' && keyCount > series.length
         ? { count: keyCount - series.length, values: others }
         : undefined,
-    nameOthers: (count) => formatCount(count, by === 'key' ? 'other key' : 'other'),
-    format: (quantity) => `${formatDecimal(quantity)} ${metric}`,
+    before,
+    projection,
+    cap: balance && Number(balance.unitCap),
+    now,
   });
 }
 
-/** One row for consecutive hours or days without usage. */
-function collapseUnused(report: UsageReport, toRow: (row: UsageRow) => object) {
-  const isDay = report.period.range === 'day';
-  const runs: UsageRow[][] = [];
-  for (const row of report.rows) {
-    const run = runs.at(-1);
-    const isUnused = (one: UsageRow | undefined) => one?.events === '0' && one.quantity === '0';
-    if (isUnused(row) && isUnused(run?.[0])) run!.push(row);
-    else runs.push([row]);
-  }
-  return runs.map((run) => {
-    const [first, last] = [run[0]!, run.at(-1)!];
-    if (run.length === 1) return toRow(first);
-    return {
-      unused: formatCount(run.length, isDay ? 'hour' : 'day'),
-      name: `${rowName(report, first.start)} – ${rowName(report, last.start)}`,
-    };
-  });
+interface UsageChart extends Pick<StackedInput, 'series' | 'others'> {
+  request: UsageRequest;
+  /** Slug; undefined for all products. */
+  product?: string;
+  unit: string;
+  by: string | undefined;
+  before: { whole: Period; rows: readonly { start: number; quantity: string }[] } | undefined;
+  projection: Projection | undefined;
+  /** Of the month. */
+  cap?: number | undefined;
+  now: Date;
 }
 
-const rowName = ({ period: { range } }: UsageReport, start: Date): string =>
-  range === 'day' || range === 'custom' ? stepName(start, range === 'day') : shortDay.format(start);
+/** A cap so far above the days would flatten them. */
+const MAX_CAP_SHARE = 4;
 
-function toBalanceView(balance: Balance, report: UsageReport, now: Date) {
-  const { unitCap, used, projection } = balance;
-  const cap = Number(unitCap);
+/** Its bars link to the day, or to the events of the hour. */
+export function toUsageChart(input: UsageChart) {
+  const { request, product, unit, by, series, others, before, projection, cap, now } = input;
+  const { period, isSum } = request;
+  const isDay = period.range === 'day';
+  const steps = stepsOf(period);
+  const link = linksOf(request, product);
+  const step = isDay ? 'hour' : 'day';
+  const byStart = new Map(before?.rows.map(({ start, quantity }) => [start, quantity]));
+  const most = Math.max(...steps.map((_, i) => Number(sumDecimals(series.map(({ values }) => values[i]!)))));
+  const perDay = (cap ?? 0) / steps.length;
   return {
-    ...balance,
-    percent: formatShare(used, unitCap),
-    share: cap > 0 ? Number(used) / cap : balance.isOver ? 1 : 0,
-    chart: balanceChart(balance, report, now),
-    projection: projection && {
-      ...projection,
-      totalText: formatEstimate(projection.total),
-      perDayText: formatEstimate(projection.perDay),
-      daysText:
-        projection.paceDays === 7
-          ? 'the last 7 days'
-          : `the ${Math.floor(projection.paceDays)} days since the first usage`,
-      percent: cap > 0 ? `${formatEstimate((projection.total / cap) * 100)}%` : undefined,
-      isOver: projection.total > cap,
-    },
+    ...toStackedChart({
+      title: `${unit} by ${step}${by ? ` and ${by}` : ''}${isSum ? ', adding up' : ''}, ${formatPeriod(period)}`,
+      stepName: isDay ? 'Hour (UTC)' : 'Day (UTC)',
+      steps: steps.map((start) => ({
+        axis: axisName(start, period),
+        name: stepName(start, isDay),
+        href: isDay
+          ? `${link({ hour: start.toISOString().slice(11, 13) })}#events`
+          : link({ period: dayPeriod(start) }),
+      })),
+      series,
+      others,
+      nameOthers: (count) =>
+        formatCount(
+          count,
+          by === 'API key' ? 'other key' : `other ${by === 'product' ? 'product' : ''}`.trim(),
+        ),
+      format: (quantity) =>
+        `${formatDecimal(quantity)} ${unit === 'events' && quantity === '1' ? 'event' : unit}`,
+      before: before && {
+        name: period.range === 'month' ? formatMonth(before.whole.from) : formatPeriod(before.whole),
+        values: stepsOf(before.whole).map((start) => byStart.get(start.getTime()) ?? '0'),
+      },
+      estimates: projection && (isSum ? addUpProjection(projection) : projection.steps),
+      cap:
+        cap === undefined
+          ? undefined
+          : isSum
+            ? { value: cap, label: `Cap ${formatTick(cap)}` }
+            : perDay <= MAX_CAP_SHARE * most
+              ? {
+                  value: perDay,
+                  label: `Cap ÷ ${steps.length} days: ${formatTick(Number(perDay.toPrecision(3)))}`,
+                }
+              : undefined,
+      sumUntil: isSum ? steps.filter((start) => start <= now).length : undefined,
+    }),
+    stepName: step,
+    ways:
+      period.range === 'month'
+        ? [false, true].map((isAdding) => ({
+            label: isAdding ? 'Adding up' : 'Each day',
+            href: link({ isSum: isAdding }),
+            isCurrent: isAdding === isSum,
+          }))
+        : [],
+    isCurrent: includes(period, now),
   };
 }
-
-/** Grows toward the cap, with the remaining days at the current pace. */
-function balanceChart(
-  { unitCap, projection }: Balance,
-  { period, metric, rows }: UsageReport,
-  now: Date,
-): Chart {
-  const byStart = new Map(rows.map((row) => [row.start.getTime(), row]));
-  const used = Number(rows.at(-1)?.soFar ?? '0');
-  const bars = stepsOf(period).map((start): Bar => {
-    const day = formatDay(start);
-    const row: UsageRow | undefined = byStart.get(start.getTime());
-    const axis = axisName(start, period);
-    if (row) {
-      const label = `By the end of ${day}: ${formatDecimal(row.soFar)} ${metric}`;
-      return { axis, label, value: Number(row.soFar) };
-    }
-    if (!projection) return { axis, label: `${day}: not yet`, value: 0 };
-    const value = projectAt(used, projection, now.getTime(), start.getTime() + period.stepMs);
-    const label = `By the end of ${day}, projected: about ${formatEstimate(value)} ${metric}`;
-    return { axis, label, value, isProjected: true };
-  });
-  const summary = `${metric} of ${formatPeriod(period)} adding up, against the cap of ${formatDecimal(unitCap)}. The numbers are in the table below.`;
-  return toChart(summary, bars, { value: Number(unitCap), label: `Cap ${formatTick(Number(unitCap))}` });
-}
-
-const estimate = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
-
-/** At most three significant digits. */
-const formatEstimate = (value: number): string =>
-  value >= 1e15 ? formatTick(value) : estimate.format(value);

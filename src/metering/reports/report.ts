@@ -1,19 +1,17 @@
 import { z } from 'zod';
+import type { Viewer } from '../../accounts/portal/viewer.js';
 import { MAX_SERIES } from '../../core/charts/stacked.js';
-import { addDecimals, compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
-import { parseInput } from '../../core/http/validate.js';
-import type { Context } from '../../core/http/context.js';
 import { groupBy } from '../../core/collections.js';
+import type { Orm } from '../../core/db/client.js';
+import { compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
+import type { Context } from '../../core/http/context.js';
+import { parseInput } from '../../core/http/validate.js';
 import { fieldError, requireOnce } from '../../core/pages/form.js';
-import { DAY_MS, HOUR_MS } from '../../core/time.js';
-import { chooseKey, scopeOf, type PageDeps } from './choices.js';
 import { NO_METRIC } from '../entitlements/table.js';
-import { findArchived } from '../events/event-queries.js';
 import {
   findLatest,
   listRotations,
   readKeySteps,
-  readPace,
   readSums,
   toKeySeries,
   type Narrowing,
@@ -21,26 +19,51 @@ import {
   type UsageScope,
   type UsageSum,
 } from '../events/page-queries.js';
-import { dimensionValue, usageQuerySchema } from '../events/page-schema.js';
+import { dimensionValue, rangeSchemas, usageQuerySchema } from '../events/page-schema.js';
+import { chooseKey, scopeOf, type PageDeps } from './choices.js';
 import { listSeries } from './operator/queries.js';
-import { includes, parsePeriod, periodBefore, stepsOf, type Period } from './period.js';
+import { parsePeriod, readBefore, stepsOf, type Period } from './period.js';
+import { toProjection } from './projection.js';
 
-export interface UsageRequest extends Omit<z.output<typeof usageQuerySchema>, 'range'> {
+export interface UsageRequest extends Omit<z.output<typeof usageQuerySchema>, 'range' | 'sum'> {
+  path: string;
   period: Period;
+  /** Of the day; only the list of events is narrowed to it. */
+  hour: string | undefined;
   /** The values to which the usage is narrowed, by dimension. */
   values: Record<string, string>;
+  /** Each step of the chart includes the ones before it. */
+  isSum: boolean;
+  /** The portal has no API keys. */
+  showsKeys: boolean;
+  /** The viewer sees one subject alone. */
+  isOfSubject: boolean;
 }
 
 export const DIMENSION = 'dimension.';
 
-export function parseUsageRequest(query: object, now: Date): UsageRequest {
+export function parseUsageRequest(
+  query: object,
+  now: Date,
+  viewer: Pick<Viewer, 'home' | 'subject'>,
+): UsageRequest {
   requireOnce(query);
-  const { range, ...request } = parseInput(usageQuerySchema, query);
+  const { range, sum, ...request } = parseInput(usageQuerySchema, query);
+  const { hour } = range === 'day' ? parseInput(rangeSchemas.day, query) : {};
   const values = Object.entries(query).filter(([name]) => name.startsWith(DIMENSION));
   for (const [name, value] of values)
     parseInput(z.object({ [name]: dimensionValue }), { [name]: value as unknown });
+  const showsKeys = viewer.home === '/dashboard';
   return {
     ...request,
+    subject: viewer.subject ?? request.subject,
+    key: showsKeys ? request.key : undefined,
+    by: request.by ?? (showsKeys ? 'key' : undefined),
+    showsKeys,
+    path: `${viewer.home}/usage`,
+    isOfSubject: viewer.subject !== undefined,
+    hour,
+    isSum: sum === '1' && range === 'month',
     period: parsePeriod(range, query, now),
     values: Object.fromEntries(
       values.map(([name, value]) => [name.slice(DIMENSION.length), value as string]),
@@ -48,18 +71,9 @@ export function parseUsageRequest(query: object, now: Date): UsageRequest {
   };
 }
 
-/** Corresponds to the elapsed part of the current period. */
-interface Comparison {
-  period: Period;
-  /** By step within the period. */
-  quantities: string[];
-  total: string;
-}
-
 export type UsageReport = Awaited<ReturnType<typeof readReport>>;
-export type UsageRow = UsageReport['rows'][number];
 
-const MAX_KEYS = 50;
+const MAX_KEYS = 20;
 
 export async function readReport(
   deps: PageDeps & Pick<Context, 'db'>,
@@ -68,13 +82,9 @@ export async function readReport(
   request: UsageRequest,
 ) {
   const { orm, clock } = deps;
-  const { mode, period, key: keyId, metric: wanted, by, values, subject } = request;
-  const key = await chooseKey(orm, orgId, keyId);
-  const narrowing = {
-    apiKeyIds: key && (await listRotations(orm, orgId, key.id)),
-    where: placesOf(product, request),
-    subject,
-  };
+  const { mode, period, metric: wanted, by, subject } = request;
+  const now = new Date(clock.now());
+  const { key, narrowing } = await readNarrowing(orm, orgId, product, request);
   const scope = scopeOf(orgId, product, mode);
   const part = { ...scope, ...narrowing };
   const { from, to, stepMs } = period;
@@ -82,80 +92,70 @@ export async function readReport(
   const metrics = metricsOf(sums, product, wanted);
   const metric = wanted ?? chooseMetric(sums, product);
   const own = sums.filter((sum) => sum.metric === metric);
-  const steps = own.filter((sum) => sum.start !== null);
+  const steps = toSteps(own);
   const keys = own.filter((sum) => sum.apiKeyId !== null);
-  const latest = own.length === 0 ? await findLatest(orm, orgId, product.id) : undefined;
-  const report = {
+  const before = await readBefore(period, now, async (range) =>
+    toSteps(await readSums(orm, scope, { ...range, maxKeys: 0, ...narrowing })).filter(
+      (step) => step.metric === metric,
+    ),
+  );
+  const latest =
+    own.length === 0 && subject === undefined ? await findLatest(orm, orgId, product.id) : undefined;
+  const isWhole = key === undefined && subject === undefined && narrowing.where.length === 0;
+  const isCapped = period.range === 'month' && isWhole && metric === product.usageMetric;
+  const quantity = sumDecimals(steps.map((step) => step.quantity));
+  const unitCap = isCapped ? product.unitCap : null;
+  return {
     product,
-    mode,
-    period,
+    request,
     metric,
     /** All that the product now counts or counted in the period, over all API keys. */
     metrics,
     /** The rows contain only this key's usage. They are empty if the key belongs to the other mode. */
     key,
-    rows: toRows(steps, period, new Date(clock.now())),
-    total: {
-      quantity: sumDecimals(steps.map((sum) => sum.keyQuantity ?? '0')),
-      events: sumDecimals(steps.map((sum) => sum.keyEvents ?? '0')),
-    },
+    steps,
+    total: { quantity, events: sumDecimals(steps.map((step) => step.events)) },
     /** Undefined if no page can show the previous period. */
-    before: await readBefore(deps, part, period, metric),
-    /** Regardless of filters. */
-    keys: keys.map((sum) => ({
-      id: sum.apiKeyId!,
-      name: sum.keyName,
-      prefix: sum.keyPrefix,
-      quantity: sum.quantity,
-      events: sum.events,
-    })),
+    before: before && {
+      ...before,
+      total: sumDecimals(before.sameRows.map((step) => step.quantity)),
+    },
+    /** Regardless of the key. */
+    keys,
     keyCount: keys[0]?.count ?? 0,
-    values,
-    subject,
-    by,
     narrowing,
     /** By step; undefined for a single one. */
     series:
-      by === 'key' && (key !== undefined || keys.length < 2)
+      by === undefined || (by === 'key' && (key !== undefined || keys.length < 2))
         ? undefined
         : await readSeries(deps, product, part, { by, metric, period }),
     /** The last hour with usage in each mode, if the period has none. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
-    /** The rows still include the archived events. */
-    archived: await findArchived(orm, orgId, {
-      of: scope,
-      from: from.toISOString(),
-      to: to.toISOString(),
-    }),
+    /** For a whole month of the whole Organization against a cap. */
+    balance: unitCap === null ? undefined : toBalance(quantity, unitCap),
+    projection: toProjection([...(before?.rows ?? []), ...steps], period, now),
   };
-  const isWhole = key === undefined && subject === undefined && narrowing.where.length === 0;
-  const isCapped = period.range === 'month' && isWhole && metric === product.usageMetric;
-  /** For a whole month of the whole Organization against a cap. */
-  const { unitCap } = product;
-  if (!isCapped || unitCap === null) return { ...report, balance: undefined };
-  const { quantity } = report.total;
-  const month = { metric, month: period, used: Number(quantity), unitCap: Number(unitCap) };
-  const isCurrent = includes(period, new Date(clock.now()));
-  const projection = isCurrent ? await projectMonth(deps, scope, month) : undefined;
-  return { ...report, balance: toBalance(quantity, unitCap, projection) };
 }
+
+/** The key with the keys that it was rotated from and to, the subject, and the values of dimensions. */
+export async function readNarrowing(orm: Orm, orgId: string, product: UsageProduct, request: UsageRequest) {
+  const key = await chooseKey(orm, orgId, request.key);
+  const where = placesOf(product, request);
+  const apiKeyIds = key && (await listRotations(orm, orgId, key.id));
+  return { key, narrowing: { apiKeyIds, where, subject: request.subject } };
+}
+
+const toSteps = (sums: UsageSum[]) =>
+  sums
+    .filter((sum) => sum.start !== null)
+    .map(({ metric, start, keyQuantity, keyEvents }) => ({
+      metric,
+      start: Date.parse(start!),
+      quantity: keyQuantity ?? '0',
+      events: keyEvents ?? '0',
+    }));
 
 type Part = UsageScope & Narrowing;
-
-async function readBefore(
-  { orm, clock }: PageDeps,
-  part: Part,
-  period: Period,
-  metric: string,
-): Promise<Comparison | undefined> {
-  const before = periodBefore(period, new Date(clock.now()));
-  if (!before) return undefined;
-  const sums = await readSums(orm, part, { ...part, ...before, maxKeys: 0 });
-  const own = sums.filter((sum) => sum.metric === metric);
-  const byStart = new Map(own.map((sum) => [Date.parse(sum.start!), sum.keyQuantity ?? '0']));
-  const quantities = stepsOf(before).map((start) => byStart.get(start.getTime()) ?? '0');
-  return { period: before, quantities, total: sumDecimals(own.map((sum) => sum.keyQuantity ?? '0')) };
-}
 
 interface Stacking {
   by: string;
@@ -208,9 +208,12 @@ async function readByPart(
 }
 
 /** @throws AppError for a part that the product does not have, or that is not stored */
-function placesOf({ dimensions, countsSubjects }: UsageProduct, { by, values, subject, key }: UsageRequest) {
-  const parts = ['key', ...dimensions, ...(countsSubjects ? ['subject'] : [])];
-  if (!parts.includes(by)) throw fieldError('by', `must be ${parts.join(', ')}`);
+function placesOf(
+  { dimensions, countsSubjects }: UsageProduct,
+  { by, values, subject, key, showsKeys }: UsageRequest,
+) {
+  const parts = [...(showsKeys ? ['key'] : []), ...dimensions, ...(countsSubjects ? ['subject'] : [])];
+  if (by !== undefined && !parts.includes(by)) throw fieldError('by', `must be ${parts.join(', ')}`);
   const names = Object.keys(values);
   if (by === 'subject' || subject !== undefined) {
     const other =
@@ -244,70 +247,12 @@ function chooseMetric(sums: UsageSum[], { usageMetric }: UsageProduct): string {
   return isCounted ? usageMetric : sums[0]!.metric;
 }
 
-/** Per hour or day, without future steps. `soFar` is the running total. */
-function toRows(sums: UsageSum[], period: Period, now: Date) {
-  const byStart = new Map(sums.map((sum) => [Date.parse(sum.start!), sum]));
-  const last = Math.max(now.getTime(), ...byStart.keys());
-  let soFar = '0';
-  return stepsOf(period)
-    .filter((start) => start.getTime() <= last || period.from > now)
-    .map((start) => {
-      const sum = byStart.get(start.getTime());
-      const quantity = sum?.keyQuantity ?? '0';
-      soFar = addDecimals(soFar, quantity);
-      return { start, quantity, events: sum?.keyEvents ?? '0', soFar };
-    });
-}
-
 export type Balance = ReturnType<typeof toBalance>;
 
-function toBalance(used: string, unitCap: string, projection: Projection | undefined) {
-  return {
-    unitCap,
-    used,
-    remaining: subtractDecimals(unitCap, used),
-    excess: subtractDecimals(used, unitCap),
-    isOver: compareDecimals(used, unitCap) > 0,
-    projection,
-  };
-}
-
-const PACE_DAYS = 7;
-
-/** In doubles; every page labels it as an estimate. */
-interface Projection {
-  /** Per day over the last seven days. */
-  perDay: number;
-  /** Fewer than seven if the first usage was later. */
-  paceDays: number;
-  total: number;
-  /** Undefined if the cap already was reached, or will not be this month. */
-  capReachedAt: Date | undefined;
-}
-
-/**
- * A whole week gives a quiet weekend its proper weight. A product whose first usage is less than a day old has no pace
- * yet.
- * @param used so far in the month
- */
-async function projectMonth(
-  { orm, clock }: PageDeps,
-  scope: UsageScope,
-  { metric, month, used, unitCap }: { metric: string; month: Period; used: number; unitCap: number },
-): Promise<Projection | undefined> {
-  const now = clock.now();
-  const to = new Date(now - (now % HOUR_MS));
-  const from = new Date(to.getTime() - PACE_DAYS * DAY_MS);
-  const { quantity, firstHour, isOlder } = await readPace(orm, scope, metric, { from, to });
-  if (quantity === null || firstHour === null) return undefined;
-  const days = (to.getTime() - (isOlder ? from.getTime() : Date.parse(firstHour))) / DAY_MS;
-  if (days < 1) return undefined;
-  const perDay = Number(quantity) / days;
-  const total = used + perDay * ((month.to.getTime() - now) / DAY_MS);
-  const reachedMs = now + ((unitCap - used) / perDay) * DAY_MS;
-  const isReached = perDay > 0 && used <= unitCap && reachedMs < month.to.getTime();
-  return { perDay, paceDays: days, total, capReachedAt: isReached ? new Date(reachedMs) : undefined };
-}
-
-export const projectAt = (used: number, { perDay }: Projection, now: number, at: number): number =>
-  used + perDay * ((at - now) / DAY_MS);
+const toBalance = (used: string, unitCap: string) => ({
+  unitCap,
+  used,
+  remaining: subtractDecimals(unitCap, used),
+  excess: subtractDecimals(used, unitCap),
+  isOver: compareDecimals(used, unitCap) > 0,
+});

@@ -62,7 +62,7 @@ it('Slack shows sentences as text elements, which have no markup and no links', 
   expect(blocks[0]!.elements).toHaveLength(2);
   const [text, link] = blocks[0]!.elements[0]!.elements;
   expect(text).toEqual({ type: 'text', text: expect.stringContaining(reason) });
-  expect(link).toEqual({ type: 'link', url: 'https://gauge.example/dashboard/usage/events', text: 'Open' });
+  expect(link).toEqual({ type: 'link', url: 'https://gauge.example/dashboard/usage', text: 'Open' });
 });
 
 it.each(['slack', 'discord', 'teams'] as const)(
@@ -101,7 +101,7 @@ it('Teams gets text runs, which have no markup', () => {
   expect(content.body[0]!.inlines[0]!.text).toContain('<at>all</at>');
   expect(content.body[0]!.inlines[1]).toMatchObject({
     text: 'Open',
-    selectAction: { type: 'Action.OpenUrl', url: 'https://gauge.example/dashboard/usage/events' },
+    selectAction: { type: 'Action.OpenUrl', url: 'https://gauge.example/dashboard/usage' },
   });
 });
 

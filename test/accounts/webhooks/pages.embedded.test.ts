@@ -41,7 +41,7 @@ it('an endpoint for all types gets each current type, and its pages say so', asy
   for (const path of [PATH, `${PATH}/${endpoint!.id}`])
     expect(textOf(await getPage(browser, path))).toContain(`All ${endpoint!.types.length} types`);
   expect((await getPage(browser, `${PATH}/${endpoint!.id}/edit`)).text).toMatch(
-    /name="allTypes" value="true" checked/,
+    /name="allTypes"\s+value="true"\s+checked/,
   );
 });
 

@@ -114,7 +114,7 @@ describe('the portfolio', () => {
     expect((await read(stranger.browser, `${PATH}?mode=live`)).words).toContain('No live trades yet');
   });
 
-  it('shows holdings and their current sale value', async () => {
+  it('shows the balance and what it consists of; the positions themselves are on the desk', async () => {
     const { words, text } = await read(trader.browser, PATH);
     // 120 contracts were bought for 72.20 plus fees of 2.01 and are now worth 64.9287: 1000 − 74.21 + 64.9287 =
     // 990.7187.
@@ -123,18 +123,20 @@ describe('the portfolio', () => {
     expect(words).toContain('Positions $64.93 cost $72.20');
     expect(words).toContain('Unrealised −$7.27');
     expect(words).toContain('Fees paid $2.01');
-    expect(words).toContain('59° or below');
-    expect(words).toContain('New York high, 21 Nov 2026');
-    expect(words).toContain('Worst case −$72.20 Best case +$47.80');
-    expect(text).toContain(`href="${sellPath(COLD).replaceAll('&', '&amp;')}"`);
+    expect(words).not.toContain('59° or below');
+    expect(text).toContain('href="/dashboard/markets?show=orders#book"');
+    const desk = await read(trader.browser, '/dashboard/markets');
+    expect(desk.words).toContain('59° or below New York high, 21 Nov 2026');
+    expect(desk.words).toContain('$64.93');
+    expect(desk.text).toContain(`href="${sellPath(COLD).replaceAll('&', '&amp;')}&amp;contracts=120"`);
     // The monthly chart has hourly steps, so a new account has no line there yet; the daily chart does.
     expect((await read(trader.browser, `${PATH}?range=day`)).text).toContain('<svg class="plot" role="img"');
   });
 
   it('offers a sale only to roles that may trade', async () => {
-    const { status, text } = await read(member, PATH);
+    const { status, text } = await read(member, '/dashboard/markets');
     expect(status).toBe(200);
-    expect(text).not.toContain('action=sell');
+    expect(text).not.toContain('>Close<span');
     const ticket = await read(member, sellPath(COLD));
     expect(ticket.words).toContain('only owners and admins can place orders');
     expect(ticket.text).not.toContain('name="id"');
@@ -288,13 +290,15 @@ describe('settlements', () => {
   it('show what settled, why, what it paid, and corrections', async () => {
     const { organization, browser } = await signedIn(database.db, service.url);
     const orgId = organization.id;
-    expect((await read(browser, `${PATH}/settlements`)).words).toContain('Nothing has settled yet');
     const by = { userId: uuid() };
     await bookTrade(database.db, { orgId, by, at: now(), ticker: MILD, fills: [['0.30', 10, '0.15']] });
+    expect((await read(browser, PATH)).words).toContain('Nothing has settled yet');
+    const old = await browser.get(`${PATH}/settlements?mode=live`, html);
+    expect([old.status, old.headers.get('location')]).toEqual([308, `${PATH}?mode=live#settlements-title`]);
     const at = (seconds: number) => new Date(now().getTime() + seconds * 1000);
     const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
     await writeWord(database.db, { ...word, at: at(1), n: 1, state: 'determined', value: 1_000_000n });
-    expect((await read(browser, `${PATH}/settlements`)).words).toContain(
+    expect((await read(browser, PATH)).words).toContain(
       'Determined 61°F: YES pays $1.00 The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 not yet –',
     );
     const final = { orgId, ticker: MILD, temperature: 61, at: at(2), n: 2, value: 1_000_000n };
@@ -303,7 +307,7 @@ describe('settlements', () => {
     );
     const amended = { ...word, temperature: 62, at: at(3), n: 3, value: 0n, cashChange: '-10.00' };
     await writeWord(database.db, { ...amended, state: 'amended' });
-    const { words } = await read(browser, `${PATH}/settlements`);
+    const { words } = await read(browser, PATH);
     expect(words).toContain(
       'Amended correction 62°F: YES pays $0.00 The Weather Company says 62°F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 –',
     );
@@ -312,8 +316,8 @@ describe('settlements', () => {
     );
     // The final result replaces the announced one.
     expect(words).not.toContain('Determined');
-    expect((await read(browser, `${PATH}/settlements?cursor=x`)).status).toBe(400);
-    expect((await read(stranger.browser, `${PATH}/settlements`)).words).not.toContain('62 °F');
+    expect((await read(browser, `${PATH}?cursor=x`)).status).toBe(400);
+    expect((await read(stranger.browser, PATH)).words).not.toContain('62 °F');
   });
 });
 
@@ -396,7 +400,6 @@ describe('a sale', () => {
     const { words } = await read(trader.browser, PATH);
     expect(words).toContain('$990.72 −$9.28 on $1,000.00');
     expect(words).toContain('Cash $990.72');
-    expect(words).toContain('No open positions.');
     expect((await read(trader.browser, sellPath(COLD))).words).toContain('You do not hold that many');
   });
 });

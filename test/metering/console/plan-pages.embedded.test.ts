@@ -1,6 +1,13 @@
-import { beforeAll, expect, it } from 'vitest';
+import { and, eq } from 'drizzle-orm';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { invitations, organizations } from '../../../src/accounts/organizations/table.js';
+import { monthOf } from '../../../src/core/time.js';
+import { entitlements } from '../../../src/metering/entitlements/table.js';
+import { usageTotals } from '../../../src/metering/ingestion/table.js';
+import { organizationPlans } from '../../../src/metering/plans/table.js';
+import { auditOf } from '../../support/audit.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { signedInOperator, type TestOperator } from '../../support/operators.js';
+import { forgetConfirmation, signedInOperator, type TestOperator } from '../../support/operators.js';
 import { useService } from '../../support/use.js';
 import { createProduct } from '../support/products.js';
 
@@ -9,6 +16,11 @@ let operator: TestOperator;
 beforeAll(async () => {
   operator = await signedInOperator(service);
 });
+
+interface Own {
+  id: string;
+  slug: string;
+}
 
 const html = { accept: 'text/html' };
 const get = async (path: string) => (await operator.browser.get(path, html)).text;
@@ -57,4 +69,143 @@ it('names a mistake in the definition, and keeps what was typed', async () => {
   expect(refused.text).toContain('- { kind: live }');
   const broken = await post('/console/new-plan', { name: 'Bad', definition: 'a: [' });
   expect(broken.text).toContain('YAML');
+});
+
+it('previews a new version by customer, against this month’s usage', async () => {
+  const [kept, gone] = [await createProduct(database.db), await createProduct(database.db)];
+  const plan = `effect-${kept.slug}`;
+  const terms = (cap: number, more = '') =>
+    `entitlements:\n  - { productSlug: ${kept.slug}, unitCap: ${cap}, limits: [{ quantity: 90, window: calendar_month, enforcement: warn }] }\n${more}`;
+  const first = { name: 'Effect', slug: plan, step: 'save' };
+  const more = `  - { productSlug: ${gone.slug} }\n`;
+  await post('/console/new-plan', { ...first, definition: terms(1000, more) });
+  const period = monthOf(service.clock.now());
+  const customers = [];
+  for (const quantity of ['85', '20', undefined, '50']) {
+    const { id, slug } = await createOrganization(database.db);
+    await post(`/console/customers/${slug}/plan`, { plan, step: 'save' });
+    const use = { orgId: id, period, livemode: true, metric: kept.usageMetric, events: 1 };
+    if (quantity) await database.db.orm.insert(usageTotals).values({ ...use, productId: kept.id, quantity });
+    customers.push({ id, slug });
+  }
+  const [over, near, idle, byHand] = customers as [Own, Own, Own, Own];
+  await database.db.orm
+    .update(entitlements)
+    .set({ plan: null })
+    .where(and(eq(entitlements.orgId, byHand.id), eq(entitlements.productId, kept.id)));
+  const changed = { name: 'Effect', definition: terms(40) };
+  const expectEffect = (text: string) => {
+    const [, table = ''] = text.split('id="by-customer"');
+    const rows = table.split('<tbody')[1]!.split('</tbody>')[0]!.split('<tr').slice(1);
+    const find = ({ slug }: Own, { name }: { name: string }) =>
+      rows.find((row) => row.includes(`/${slug}"`) && row.includes(name))?.replace(/<[^>]*>|\s+/g, ' ');
+    expect(find(over, kept)).toMatch(/85 .* 90 .* 40 .* 212.5%/);
+    expect(find(near, kept)).toMatch(/20 .* 90 .* 40 .* 50.0%/);
+    expect(find(idle, kept)).toMatch(/ 0 .* 90 .* 40 .* 0.0%/);
+    expect(find(byHand, kept)).toBeUndefined();
+    expect(find(byHand, gone)).toMatch(/Withdrawn/);
+    expect(rows.findIndex((row) => row.includes(`/${over.slug}"`))).toBe(0);
+    expect(text).toContain('From version 1: 4 customers');
+  };
+  expectEffect((await post(`/console/plans/${plan}`, changed)).text);
+  await post(`/console/plans/${plan}`, { ...changed, step: 'save' });
+  expectEffect(await get(`/console/plans/${plan}/move`));
+  await post(`/console/plans/${plan}/move`, {});
+  const none = await post(`/console/plans/${plan}`, { ...changed, definition: terms(40, '# same\n') });
+  expect(none.text).not.toContain('id="by-customer"');
+});
+
+describe('a new customer on one page', () => {
+  const page = '/console/new-customer';
+  let plan: string;
+  let product: { slug: string; name: string };
+  beforeAll(async () => {
+    product = await createProduct(database.db, { unitCap: '50000' });
+    plan = `pro-${product.slug}`;
+    const definition = `entitlements:
+  - { productSlug: ${product.slug}, limits: [{ quantity: 1234, window: PT1H, enforcement: block }], features: { sso: true } }
+grants: [{ key: monthly, amount: 4321, every: month, expires: period }]
+trial: { days: 14 }`;
+    await post('/console/new-plan', { name: '<Pro>', slug: plan, definition, step: 'save' });
+  });
+  const find = async (slug: string) =>
+    (await database.db.orm.select().from(organizations).where(eq(organizations.slug, slug)))[0];
+  const planOf = async (id: string) =>
+    (await database.db.orm.select().from(organizationPlans).where(eq(organizationPlans.orgId, id)))[0];
+
+  it('shows what the owner of each plan will see', async () => {
+    const text = await get(page);
+    const view = text.split(`name="plan" value="${plan}"`)[1]!;
+    for (const part of [
+      product.name,
+      '50,000',
+      '1,234',
+      'Blocks',
+      'sso',
+      '4,321 credits',
+      'trial of 14 days',
+    ])
+      expect([part, view.split('class="plan-choice"')[0]!.includes(part)]).toEqual([part, true]);
+    expect(text).toContain('&lt;Pro&gt;');
+  });
+
+  it('gets its plan and its owner’s invitation with one submit', async () => {
+    const [slug, email] = [`one-${product.slug}`, `owner@${product.slug}.example`];
+    const made = await post(page, {
+      name: 'One',
+      slug,
+      plan,
+      email: ` ${email.toUpperCase()} `,
+      trial: plan,
+    });
+    expect([made.status, made.headers.get('cache-control')]).toEqual([201, 'no-store, no-transform']);
+    expect(made.text).toMatch(/\/dashboard\/join#[\w-]{64}/);
+    const { id } = (await find(slug))!;
+    expect(await planOf(id)).toMatchObject({ plan, tried: [plan], trialEndsAt: expect.any(Date) as Date });
+    const [invited] = await database.db.orm.select().from(invitations).where(eq(invitations.orgId, id));
+    expect(invited).toMatchObject({ email, role: 'owner', acceptedAt: null });
+    const actions = (await auditOf(database.db, id)).map(({ action }) => action);
+    expect(actions).toEqual(
+      expect.arrayContaining(['organization.created', 'plan.started', 'member.invited']),
+    );
+    expect(await get(`/console/customers/${slug}/credits`)).toContain('4,321');
+  });
+
+  it('has no trial of a plan that was not chosen', async () => {
+    const slug = `two-${product.slug}`;
+    expect((await post(page, { name: 'Two', slug, plan, trial: 'another' })).status).toBe(303);
+    expect((await planOf((await find(slug))!.id))!.trialEndsAt).toBeNull();
+  });
+
+  it('is not created if a part of it is refused, and what was typed stays', async () => {
+    const slug = `three-${product.slug}`;
+    const typed = { name: '"Three" & co', slug, plan, email: 'owner@three.example' };
+    for (const [wrong, detail, status] of [
+      [{ plan: 'no-such-plan' }, 'no plan', 422],
+      [{ plan: '<b>' }, 'Must be', 400],
+      [{ email: 'nobody' }, 'Must be', 400],
+      [{ name: '' }, 'Required', 400],
+    ] as const) {
+      const refused = await post(page, { ...typed, ...wrong });
+      expect([wrong, refused.status, refused.text.includes(detail)]).toEqual([wrong, status, true]);
+      for (const value of Object.values({ ...typed, ...wrong }))
+        if (value !== 'no-such-plan' && value !== '<b>')
+          expect(refused.text).toContain(`value="${value.replace('"Three" &', '&#34;Three&#34; &amp;')}"`);
+      expect(await find(slug)).toBeUndefined();
+    }
+  });
+
+  it('needs a fresh proof to invite its owner, and none without one', async () => {
+    const [slug, other] = [`four-${product.slug}`, `five-${product.slug}`];
+    await forgetConfirmation(service, operator.browser);
+    const headers = { ...html, referer: service.url + page };
+    const late = { name: 'Four', slug, plan, email: 'owner@four.example' };
+    const asked = await operator.browser.send('POST', page, { form: late, headers });
+    expect([asked.status, asked.headers.get('location')]).toEqual([
+      303,
+      `/confirm?next=${encodeURIComponent(page)}`,
+    ]);
+    expect(await find(slug)).toBeUndefined();
+    expect((await post(page, { name: 'Five', slug: other, plan })).status).toBe(303);
+  });
 });

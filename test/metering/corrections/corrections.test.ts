@@ -358,8 +358,7 @@ describe('an Organization that the operator does not let correct', () => {
     expect(body.detail).toContain('Ask the operator of this service');
     const refused = await submit();
     expect([refused.status, refused.text.includes('Ask the operator of this service')]).toEqual([403, true]);
-    const shown = (await browser.get('/dashboard/usage/events?idempotencyKey=a', { accept: 'text/html' }))
-      .text;
+    const shown = (await browser.get('/dashboard/usage?event=a', { accept: 'text/html' })).text;
     expect(shown).toContain('ask the operator of this service to correct it');
     expect(shown).not.toContain(path);
     expect(await total()).toEqual([['2031-03-01', 10, 1]]);

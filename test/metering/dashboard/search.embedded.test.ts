@@ -27,7 +27,7 @@ async function openTenant(keys: string[]) {
   };
 }
 
-const event = (key: string) => `/dashboard/usage/events?idempotencyKey=${key}`;
+const event = (key: string) => `/dashboard/usage?event=${key}`;
 
 it('events are found by their whole key or its beginning, byte by byte, and only in one’s own Organization', async () => {
   const keys = ['qx-1', 'qx-10', 'qx-2', 'Qx-1', 'qxs%', 'qx\u{10fffd}'];

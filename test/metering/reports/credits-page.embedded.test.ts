@@ -284,9 +284,9 @@ describe('the ledger', () => {
 it('an event shows what it cost, and its product what it costs', async () => {
   const { browser, send, product } = await scene();
   const key = await send(3, { dimensions: { model: 'large' } });
-  const event = readText((await browser.get(`/dashboard/usage/events?idempotencyKey=${key}`, html)).text);
-  expect(event).toMatch(/Cost 6 credits , 2 for each unit of calls/);
-  const list = readText((await browser.get(`/dashboard/usage/events?product=${product.slug}`, html)).text);
+  const event = readText((await browser.get(`/dashboard/usage?event=${key}`, html)).text);
+  expect(event).toMatch(/Cost 6 credits, 2 for each unit of calls/);
+  const list = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
   expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
   expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
     /Price 0\.5 credits , some values have their own/,
@@ -311,7 +311,5 @@ it('another Organization sees none of it', async () => {
     expect((await browser.get(`/dashboard/credits${path}`, html)).text).not.toMatch(
       /secret-key<|secret-key,|,burn,|−1</,
     );
-  expect((await browser.get(`/dashboard/usage/events?idempotencyKey=${key}`, html)).text).not.toContain(
-    'Cost',
-  );
+  expect((await browser.get(`/dashboard/usage?event=${key}`, html)).text).not.toContain('Cost');
 });

@@ -13,12 +13,13 @@ import {
 import {
   selectKeySteps,
   selectLatest,
-  selectPace,
+  selectMonths,
   selectProduct,
   selectProductSums,
   selectProducts,
   selectSums,
 } from '../../../src/metering/events/page-queries.js';
+import { selectCosts } from '../../../src/metering/reports/credits/queries.js';
 import {
   selectBegun,
   selectEntrySums,
@@ -104,6 +105,7 @@ beforeAll(async () => {
 function statements(): Record<string, SQL> {
   const orgId = tenant.organization.id;
   const scope = { orgId, productId: tenant.product.id, livemode: true };
+  const events = { orgId, productIds: [tenant.product.id], livemode: true };
   const range = { from: new Date('2031-03-01T00:00:00Z'), to: new Date('2031-03-08T00:00:00Z') };
   const months = { from: new Date('2031-03-01T00:00:00Z'), to: new Date('2031-04-01T00:00:00Z') };
   const series = { orgId, productId: undefined, livemode: true, limit: 20_001, ...range };
@@ -121,7 +123,8 @@ function statements(): Record<string, SQL> {
       metric: 'calls',
       maxKeys: 5,
     }),
-    pace: selectPace(scope, 'calls', range),
+    months: selectMonths(orgId),
+    costs: selectCosts(scope, { ...range, stepMs: 86_400_000, metric: 'calls' }, { apiKeyIds: [orgId] }),
     latest: selectLatest(orgId, tenant.product.id),
     event: selectEvent(orgId, 'live 00000001'),
     'events by the start of their key': selectEventsFrom(orgId, 'live 0000000', 6),
@@ -130,23 +133,23 @@ function statements(): Record<string, SQL> {
     'series of all products': selectSeries({ ...series, granularity: 'day', isByKey: false }),
     'series by month': selectSeries({ ...series, ...months, granularity: 'month', isByKey: false }),
     'series by API key': selectSeries({ ...series, ...months, granularity: 'month', isByKey: true }),
-    'archived events': selectArchived(orgId, { of: scope, ...bounds }),
+    'archived events': selectArchived(orgId, { of: events, ...bounds }),
     'all archived events': selectArchived(orgId, {}),
-    'newest events': selectEvents(scope, { ...newest, from: undefined, to: undefined, after: undefined }),
-    'events of a time': selectEvents(scope, { ...newest, ...bounds, after }),
+    'newest events': selectEvents(events, { ...newest, from: undefined, to: undefined, after: undefined }),
+    'events of a time': selectEvents(events, { ...newest, ...bounds, after }),
     'test events': selectEvents(
-      { ...scope, livemode: false },
+      { ...events, livemode: false },
       { ...newest, from: undefined, to: undefined, after: undefined },
     ),
-    'events that match': selectEvents(scope, {
+    'events that match': selectEvents(events, {
       ...newest,
       ...bounds,
       after,
-      match: { apiKeyId: orgId, subject: 'u-1', min: '2', max: undefined, scan: 200 },
+      match: { apiKeyIds: [orgId], subject: 'u-1', where: [{ place: 1, value: 'a' }], scan: 200 },
     }),
     // Uses a smaller limit than a real export, because with the real limit a full scan of this smaller table would be
     // cheaper than the index.
-    'export of events': selectEvents(scope, {
+    'export of events': selectEvents(events, {
       order: 'oldest first',
       limit: 200,
       ...bounds,

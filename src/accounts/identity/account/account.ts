@@ -70,7 +70,6 @@ export async function requireCode(
   if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
 }
 
-/** Consumes the code. */
 export async function requireCodeIfOn(
   tx: Tx,
   secrets: SecretBox,
@@ -109,7 +108,6 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
   });
 }
 
-/** False if nothing changed. */
 export function changeNotices(
   deps: ChangeDeps,
   author: Author,
@@ -150,7 +148,6 @@ export async function changePassword(
   });
 }
 
-/** Returns the hash of the session's token. */
 export function endSession(deps: ChangeDeps, author: Author, id: string): Promise<string> {
   return changeAccount(deps, author, undefined, async (tx) => {
     const ended = await deleteSessionById(tx, author.userId, id);

@@ -84,7 +84,6 @@ function isConfirmedByIssuer({ clock }: AccountDeps, res: Response): boolean {
   return person.singleSignOnAt !== null && isConfirmedAt(person, new Date(clock.now()));
 }
 
-/** Undefined if single sign-on is off. */
 export const issuerProof = (deps: AccountDeps, res: Response, next: string) =>
   deps.config.singleSignOn && {
     name: deps.config.singleSignOn.name,

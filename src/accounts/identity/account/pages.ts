@@ -212,7 +212,6 @@ const confirmNotices = {
     'You were signed in, but the single sign-on did not say that it asked you again. Use your password here.',
 };
 
-/** People prove their identity again before a dangerous change. */
 export function confirmPages(deps: AccountDeps, readSession: ReadSession): Router {
   const router = pageRouter();
 

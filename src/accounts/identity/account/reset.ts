@@ -53,7 +53,6 @@ export async function answerPasswordRequests(deps: ChangeDeps & MailDeps): Promi
   for (let n = 0; n < REQUESTS_PER_RUN; n++) if (!(await answerOldestRequest(deps))) return;
 }
 
-/** False if no request waits. */
 const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
   change(deps, byService, async (tx) => {
     const oldest = tx

@@ -38,7 +38,7 @@ interface InvitationInput {
   days: number;
 }
 
-interface NewInvitation {
+export interface NewInvitation {
   /** Undefined if the link was mailed: only its reader may use it. */
   token: string | undefined;
   expiresAt: Date;
@@ -122,7 +122,6 @@ async function addInvitation(
   return { token: mailed ? undefined : token, expiresAt };
 }
 
-/** False if no e-mail is sent. */
 async function mailInvitation(
   tx: Tx,
   mail: MailConfig | undefined,
@@ -152,7 +151,6 @@ const isSame = (earlier: Invitation, { email, role, days }: InvitationInput): bo
   earlier.role === role &&
   earlier.expiresAt.getTime() - earlier.createdAt.getTime() === days * DAY_MS;
 
-/** Does nothing if the invitation is already revoked. */
 export async function revokeInvitation(
   tx: Tx,
   orgId: string,

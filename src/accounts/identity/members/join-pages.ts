@@ -45,7 +45,6 @@ export const readOpenedInvitation = (req: Request): string | undefined => opened
 
 type JoinDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
-/** For people who often have no account yet. */
 export function joinPages(
   deps: JoinDeps & Pick<Context, 'limitStores'>,
   readSession: ReadSession,

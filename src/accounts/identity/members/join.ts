@@ -70,7 +70,6 @@ export async function joinAs(
   return true;
 }
 
-/** @returns the token of the new account's session */
 export async function joinWithNewAccount(
   tx: Tx,
   token: unknown,

@@ -38,7 +38,6 @@ export async function findMemberByEmail(orm: Orm, orgId: string, email: string):
   return member;
 }
 
-/** Each row carries the total number of members. */
 export async function listMembers(
   orm: Orm,
   orgId: string,
@@ -93,7 +92,6 @@ export async function lockOtherOwner(tx: Tx, orgId: string, userId: string): Pro
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }
 
-/** False if the person no longer exists. */
 export async function lockPerson(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('key share');
   return rows.length > 0;
@@ -107,7 +105,6 @@ export async function insertMembership(
   await tx.insert(memberships).values({ orgId, userId, role, createdAt });
 }
 
-/** False if the membership no longer exists. */
 export async function updateRole(
   tx: Tx,
   orgId: string,
@@ -132,7 +129,6 @@ export const listMembershipsOf = (orm: Orm, userId: string) =>
     .from(memberships)
     .where(eq(memberships.userId, userId));
 
-/** Undefined if there was no membership. */
 export async function deleteMembership(tx: Tx, orgId: string, userId: string): Promise<Role | undefined> {
   const [gone] = await tx
     .delete(memberships)

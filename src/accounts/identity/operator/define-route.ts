@@ -38,7 +38,6 @@ type OwnParts<Path extends string, Deps, Body extends z.ZodType> = Omit<
   RouteDefinition<Path, Deps>,
   'tag' | 'credential' | 'params' | 'body' | 'handler'
 > & {
-  /** The body of the response; none for 204. */
   answer?: (call: Call<Path, Body>, deps: Deps) => Promise<object | void>;
   /** Instead of `answer`. */
   handler?: RouteDefinition<Path, Deps>['handler'];
@@ -47,7 +46,6 @@ type OwnParts<Path extends string, Deps, Body extends z.ZodType> = Omit<
   isBodyOptional?: boolean;
   /** Schemas of the body's other formats, by media type. */
   otherFormats?: Record<string, z.ZodType>;
-  /** Maximum body size in bytes. */
   maxBytes?: number;
 };
 

@@ -90,7 +90,6 @@ export async function chooseOrganization(tx: Tx, sessionId: string, userId: stri
   return organization;
 }
 
-/** False for a role without notices. */
 export async function updateMailNotices(
   tx: Tx,
   orgId: string,

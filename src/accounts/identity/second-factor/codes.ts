@@ -72,7 +72,6 @@ export interface GivenFactor {
   hashedToken: string;
 }
 
-/** Undefined if neither was given. */
 export async function readFactor(
   orm: Orm,
   { userId, now, gone }: { userId: string; now: Date; gone: AbortSignal },

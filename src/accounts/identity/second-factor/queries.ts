@@ -80,7 +80,6 @@ export async function findSetup(
   return factor?.secret;
 }
 
-/** False if the second factor is already on. */
 export async function putSetup(
   tx: Tx,
   { userId, sessionId, secret, now }: { userId: string; sessionId: string; secret: string; now: Date },
@@ -98,7 +97,6 @@ export async function putSetup(
   return rows.length > 0;
 }
 
-/** False if the secret was replaced or has already been confirmed. */
 export async function confirmSetup(
   tx: Tx,
   { userId, secret, step, now }: { userId: string; secret: string; step: number; now: Date },
@@ -117,7 +115,6 @@ export async function confirmSetup(
   return rows.length > 0;
 }
 
-/** False if the secret has changed in the meantime. */
 export async function replaceSecret(
   orm: Orm,
   { userId, from, to }: { userId: string; from: string; to: string },

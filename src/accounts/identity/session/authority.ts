@@ -51,7 +51,6 @@ export function byMember(res: Response): MemberAuthority {
 
 export interface MemberActor extends Pick<Whereabouts, 'ip' | 'requestId'> {
   orgId: string;
-  /** In audit rows. */
   userId: string;
   by: Authority;
   /** The service key or operator that vouches for a person in a portal. */

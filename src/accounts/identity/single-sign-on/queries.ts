@@ -26,7 +26,6 @@ export async function findIdentity(orm: Orm, userId: string, issuer: string) {
   return identity;
 }
 
-/** Undefined if the account is not linked. */
 export async function findLinkTime(orm: Orm, userId: string): Promise<Date | undefined> {
   const [latest] = await orm
     .select({ createdAt: identities.createdAt })

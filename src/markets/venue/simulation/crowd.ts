@@ -15,6 +15,8 @@ const quiet = new Set(['KMIA', 'KLAX', 'KPHL', 'KSFO', 'KBOS', 'KSAN']);
 const EARLY_LEAN = 2;
 /** Lean that remains after the traders have noticed; it shifts prices by a few cents. */
 const LASTING_LEAN = 0.2;
+/** Lean from a forecast that they follow: edges stay below 12 cents. */
+const FOLLOWING_LEAN = 0.3;
 
 const NOTICING_MS = 7 * DAY_MS;
 /** In the last hours, observations correct the error of the grid point. */
@@ -33,27 +35,28 @@ export interface Belief {
 
 /** Combines both models, observations so far, and the traders' own view, which sharpens as the peak nears. */
 export function believe(
-  { seed, weather, noticedAt }: Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>,
+  { seed, weather, noticedAt, forecast }: Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt' | 'forecast'>,
   subject: SimulatedSubject,
   at: Date,
 ): Belief {
   const isQuiet = quiet.has(cityStationOf(subject.station).id);
+  const hoursAhead = (weather.decidedAt(subject).getTime() - at.getTime()) / HOUR_MS;
+  const uncorrected = share(hoursAhead / CORRECTED_HOURS);
+  const towardGrid = isQuiet ? Math.sign(gridBiasF(subject)) * uncorrected : 0;
+  const followed = isQuiet && subject.kind !== 'hourly' ? forecast?.(subject, at) : undefined;
+  if (followed) {
+    const mean = followed.mean + FOLLOWING_LEAN * towardGrid * followed.deviation;
+    return { meanF: mean, probabilityOf: (bracket) => probabilityOf({ ...followed, mean }, bracket) };
+  }
   const read = isQuiet
     ? readQuietly(weather, subject, at)
     : readModels(weather, subject, newestRunAt(subject.span, at));
-  const hoursAhead = (weather.decidedAt(subject).getTime() - at.getTime()) / HOUR_MS;
-  const uncorrected = share(hoursAhead / CORRECTED_HOURS);
   const seenDeviation = insightF(hoursAhead) * (isQuiet ? 1 + (QUIET_INSIGHT - 1) * uncorrected : 1);
   const error = smoothNoise(at.getTime() / (3 * HOUR_MS), seed, ...seedParts(subject), 'crowd');
   const seen = { mean: weather.truth(subject) + seenDeviation * error, deviation: seenDeviation };
   const { mean, deviation } = weigh(read, seen);
-  const lean = isQuiet ? uncorrected * leanAt(at, noticedAt) * deviation : 0;
-  return toBelief(
-    subject,
-    mean + Math.sign(gridBiasF(subject)) * lean,
-    deviation,
-    soFar(weather, subject, at),
-  );
+  const lean = towardGrid * leanAt(at, noticedAt) * deviation;
+  return toBelief(subject, mean + lean, deviation, soFar(weather, subject, at));
 }
 
 const share = (value: number): number => Math.max(0, Math.min(1, value));

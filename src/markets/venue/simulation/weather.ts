@@ -4,6 +4,7 @@ import { addDays, climateDayAt, climateDayOf } from '../../market/climate-day.js
 import { isStation } from '../../market/stations.js';
 import { simulateEnsembles, type Ensembles, type Estimate } from './ensemble.js';
 import { gaussian, smoothNoise } from './random.js';
+import type { TemperatureDistribution } from '../../market/distribution.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
 import type { Place } from '../../market/place.js';
 
@@ -13,6 +14,8 @@ export interface SimulatedWorld {
   weather: SimulatedWeather;
   /** When the traders began to notice their error (see `crowd.ts`); undefined means long ago. */
   noticedAt?: Date;
+  /** Traders of quiet cities follow it, but not quite (see `crowd.ts`). Default: they make their own. */
+  forecast?: (subject: SimulatedSubject, at: Date) => TemperatureDistribution | undefined;
 }
 
 /** Seed of the demo's simulated world, the same on every instance. */

@@ -67,13 +67,14 @@ const emptyBatch = (index: number): OutgoingBatch => ({
 
 /** Counts from the start of the input. */
 export interface Tally {
+  /** Accepted, deduped and rejected. */
   records: number;
   accepted: number;
   deduped: number;
   rejected: number;
   /** An earlier record of the input has the same key. */
   repeated: number;
-  /** Sent events without a time of their own. */
+  /** Sent without a time of their own; they count at the time of receipt. */
   untimed: number;
   /** Only the first 100 reasons are counted. */
   reasons: Record<string, number>;

@@ -210,22 +210,13 @@ interface Rejections {
 }
 
 /** `--json` prints it. */
-export interface Summary {
+export interface Summary extends Omit<Tally, 'reasons'> {
   /** `stopped`: before the input ended; `stopReason` says why. */
   state: 'complete' | 'stopped';
   stopReason: string | undefined;
   url: string;
   dryRun: boolean;
-  /** Records processed from the start of the input: accepted + deduped + rejected. */
-  records: number;
   sent: number;
-  accepted: number;
-  deduped: number;
-  rejected: number;
-  /** An earlier record of the input has the same key. */
-  repeated: number;
-  /** Without a time of their own; they count at the time of receipt. */
-  untimed: number;
   /** Most frequent reasons first. */
   rejections: Rejections[];
   rejectedFile: string | null;
@@ -249,30 +240,19 @@ const toWarningList = ({ overCap, overLimit, mismatches, firstMismatch }: Warnin
 
 function toSummary(
   run: Omit<Summary, keyof Tally | 'rejections' | 'warnings' | 'recordsPerSecond'>,
-  { records, accepted, deduped, rejected, repeated, untimed, reasons }: Tally,
+  { reasons, ...counts }: Tally,
   warnings: Warnings,
 ): Summary {
-  const { state, stopReason, url, dryRun, sent, rejectedFile, unanswered, seconds } = run;
   return {
-    state,
-    stopReason,
-    url,
-    dryRun,
-    records,
-    sent,
-    accepted,
-    deduped,
-    rejected,
-    repeated,
-    untimed,
+    ...run,
+    ...counts,
     rejections: Object.entries(reasons)
-      .map(([reason, count]) => ({ reason, records: count }))
+      .map(([reason, records]) => ({ reason, records }))
       .sort((a, b) => b.records - a.records),
-    rejectedFile: rejected > 0 ? rejectedFile : null,
-    unanswered,
+    rejectedFile: counts.rejected > 0 ? run.rejectedFile : null,
     warnings: toWarningList(warnings),
-    seconds: Number(seconds.toFixed(3)),
-    recordsPerSecond: rateOf(records, seconds),
+    seconds: Number(run.seconds.toFixed(3)),
+    recordsPerSecond: rateOf(counts.records, run.seconds),
   };
 }
 

@@ -17,7 +17,7 @@ import { readViewQuery, requirePage, viewerOf } from '../../../accounts/portal/v
 import { readCredits, readEntries } from '../../credit-grants/credits.js';
 import type { AccountId } from '../../credit-grants/queries.js';
 import { creditEntryKinds } from '../../credits/table.js';
-import type { UsageProduct } from '../../events/page-queries.js';
+import { listMonths, type UsageProduct } from '../../events/page-queries.js';
 import { mode, modes, productsQuerySchema, type Mode } from '../../events/page-schema.js';
 import {
   accountOf,
@@ -25,6 +25,7 @@ import {
   readProducts,
   scopeOf,
   toModeTabs,
+  toMonthOptions,
   toPeriodChoices,
   type PageDeps,
 } from '../choices.js';
@@ -87,6 +88,7 @@ export function creditPages(context: Context): Router {
     const kept = { product: result?.product?.slug };
     await renderPage(context, req, res, page, {
       ...toPeriodChoices(path, { mode: shown, period }, query, kept, now, viewer.mode),
+      months: toMonthOptions(await listMonths(orm, orgId), period, now),
       form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },
       account: await readAccountView(orm, id, now),
       pricedProducts: products.filter(({ creditPrice }) => creditPrice !== null),

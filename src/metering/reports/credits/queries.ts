@@ -1,9 +1,9 @@
-import { sql, type SQL } from 'drizzle-orm';
+import { and, sql, type SQL } from 'drizzle-orm';
 import { sqlState, type Orm } from '../../../core/db/client.js';
-import { selectRow, selectRows, timeText } from '../../../core/db/sql.js';
+import { selectRow, selectRows, textArray, timeText } from '../../../core/db/sql.js';
 import { ownRows, type AccountId } from '../../credit-grants/queries.js';
 import { SEPARATOR_SQL } from '../../entitlements/dimensions.js';
-import type { UsageScope } from '../../events/page-queries.js';
+import type { Narrowing, UsageScope } from '../../events/page-queries.js';
 
 interface Range {
   from: Date;
@@ -80,28 +80,33 @@ export interface CostPart {
   count: number;
 }
 
-/** At the recorded prices, by the time when the events occurred. */
-export function selectCostParts(
-  { orgId, productId, livemode }: UsageScope,
-  { from, to, places }: Range & { places: readonly number[] },
-): SQL {
+/** Events and corrections at the recorded prices, by the time when the events occurred. */
+function costsOf({ orgId, productId, livemode }: UsageScope, { from, to }: Range): SQL {
   const rows = (
     row: SQL,
   ) => sql`${row}.org_id = ${orgId}::uuid and ${row}.product_id = ${productId}::uuid and ${row}.livemode = ${livemode}
       and ${row}.occurred_at >= ${from.toISOString()}::timestamptz and ${row}.occurred_at < ${to.toISOString()}::timestamptz`;
+  return sql`
+    select e.api_key_id, e.occurred_at, e.metric, e.subject, e.dimensions, e.quantity * e.credit_price as credits
+    from usage_events e where ${rows(sql`e`)} and e.credit_price > 0
+    union all
+    select e.api_key_id, e.occurred_at, e.metric, e.subject, e.dimensions, (c.quantity - c.previous_quantity) * c.credit_price
+    from usage_corrections c
+    join usage_events e on e.org_id = ${orgId}::uuid and e.idempotency_key = c.idempotency_key and e.occurred_at = c.occurred_at
+    where ${rows(sql`c`)} and c.credit_price > 0`;
+}
+
+export function selectCostParts(
+  scope: UsageScope,
+  { places, ...range }: Range & { places: readonly number[] },
+): SQL {
   const values = places.map((place) =>
     place === 0
       ? sql`(0, s.subject)`
       : sql`(${place}::int, split_part(s.dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) collate "C")`,
   );
   return sql`
-  with cost as (
-    select e.subject, e.dimensions, e.quantity * e.credit_price as credits from usage_events e where ${rows(sql`e`)} and e.credit_price > 0
-    union all
-    select e.subject, e.dimensions, (c.quantity - c.previous_quantity) * c.credit_price
-    from usage_corrections c
-    join usage_events e on e.org_id = ${orgId}::uuid and e.idempotency_key = c.idempotency_key and e.occurred_at = c.occurred_at
-    where ${rows(sql`c`)} and c.credit_price > 0
+  with cost as (${costsOf(scope, range)}
   ), sums as (
     select subject, dimensions, sum(credits) as credits from cost group by 1, 2
   ), ranked as (
@@ -118,16 +123,51 @@ export function selectCostParts(
 
 export const CANCELLED = '57014';
 
-/** Undefined if the range has too many events to read in time. */
-export async function readCostParts(
-  orm: Orm,
+/** By step and API key, or by step for a subject. */
+export function selectCosts(
   scope: UsageScope,
-  range: Range & { places: readonly number[] },
-): Promise<CostPart[] | undefined> {
+  { stepMs, metric, ...range }: Range & { stepMs: number; metric: string },
+  { apiKeyIds, where = [], subject }: Narrowing,
+): SQL {
+  const isWanted = and(
+    sql`metric = ${metric}`,
+    apiKeyIds && sql`api_key_id = any (${textArray(apiKeyIds)}::uuid[])`,
+    subject === undefined ? undefined : sql`subject = ${subject}`,
+    ...where.map(
+      ({ place, value }) => sql`split_part(dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) = ${value}`,
+    ),
+  );
+  return sql`
+  select (extract(epoch from start) * 1000)::float8 as start, api_key_id::text as "apiKeyId", trim_scale(sum(credits))::text as credits
+  from (
+    select date_bin(make_interval(secs => ${stepMs / 1000}), occurred_at, timestamptz '2000-01-01 00:00:00+00') as start,
+      ${subject === undefined ? sql`api_key_id` : sql`null::uuid as api_key_id`}, credits
+    from (${costsOf(scope, range)}) e where ${isWanted}
+  ) c
+  group by 1, 2`;
+}
+
+interface Cost {
+  /** In milliseconds. */
+  start: number;
+  apiKeyId: string | null;
+  credits: string;
+}
+
+export const readCosts = (orm: Orm, ...query: Parameters<typeof selectCosts>): Promise<Cost[] | undefined> =>
+  readInTime(orm, selectCosts(...query));
+
+export const readCostParts = (
+  orm: Orm,
+  ...query: Parameters<typeof selectCostParts>
+): Promise<CostPart[] | undefined> => readInTime(orm, selectCostParts(...query));
+
+/** Undefined if there are too many events to read in time. */
+async function readInTime<T>(orm: Orm, query: SQL): Promise<T[] | undefined> {
   try {
     return await orm.transaction(async (tx) => {
       await tx.execute(sql.raw(`set local statement_timeout = ${PARTS_MS}`));
-      return selectRows<CostPart>(tx, selectCostParts(scope, range));
+      return selectRows<T>(tx, query);
     });
   } catch (error) {
     if (sqlState(error) === CANCELLED) return undefined;

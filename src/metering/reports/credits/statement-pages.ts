@@ -8,7 +8,8 @@ import { sendCsv, type CsvCell } from '../../../core/pages/csv.js';
 import { requireOnce, tryQuery, type FormFields } from '../../../core/pages/form.js';
 import { renderPage } from '../../../core/pages/layout.js';
 import { modes, productsQuerySchema, type Mode } from '../../events/page-schema.js';
-import { accountOf, inOnePiece, toPeriodChoices } from '../choices.js';
+import { listMonths } from '../../events/page-queries.js';
+import { accountOf, inOnePiece, toMonthOptions, toPeriodChoices } from '../choices.js';
 import { monthPeriod, parsePeriod } from '../period.js';
 import { readStatement, type Statement } from './statement.js';
 
@@ -46,7 +47,8 @@ export function addStatement(router: Router, { db, clock, log, ...context }: Con
     await renderPage({ clock, ...context }, req, res, page, {
       ...choices,
       around: { ...choices.around, previousHref: isFirst ? undefined : choices.around.previousHref },
-      form,
+      months: toMonthOptions(await listMonths(db.orm, viewer.orgId), period, now),
+      form: { ...form, values: { month, ...form.values } },
       statement,
       creditsHref: toAddress(`${viewer.home}/credits`, { mode }),
       csvHref: toAddress(`${path}.csv`, { month, mode }),

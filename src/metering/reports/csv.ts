@@ -1,0 +1,124 @@
+import { listKeyNames } from '../../accounts/api-keys/queries.js';
+import type { Orm } from '../../core/db/client.js';
+import type { Context } from '../../core/http/context.js';
+import { ExactNumber } from '../../core/http/json.js';
+import type { CsvCell, CsvFile } from '../../core/pages/csv.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
+import { findArchived } from '../events/event-queries.js';
+import { eventColumns, exportEvents, type EventFilter } from '../events/events.js';
+import type { Narrowing, UsageProduct, UsageScope } from '../events/page-queries.js';
+import type { Mode } from '../events/page-schema.js';
+import { eventScopeOf, scopeOf } from './choices.js';
+import { readCosts } from './credits/queries.js';
+import { listSeries } from './operator/queries.js';
+import { daysOf, toDateText, toPeriodQuery, type Period } from './period.js';
+import type { UsageReport } from './report.js';
+
+/** Rows of a month are read at once. */
+const CHUNK_MS = 31 * DAY_MS;
+/** Of a chunk: more than 31 days of thousands of keys. */
+const MAX_POINTS = 500_000;
+
+const columns = ['product', 'metric', 'mode', 'api_key_id', 'api_key_name', 'quantity', 'events', 'credits'];
+
+/** By step and API key. Sums of a subject are not kept by key. */
+export function toUsageCsv(context: Context, orgId: string, report: UsageReport): CsvFile {
+  const { product, request } = report;
+  const { mode, period } = request;
+  const { range: _range, ...query } = toPeriodQuery(period);
+  const days = Object.values(query).length > 0 ? query : daysOf(period);
+  return {
+    filename: `usage-${product.slug}-${mode}-${Object.values(days).join('-to-')}.csv`,
+    columns: [period.range === 'day' ? 'hour_utc' : 'day_utc', ...columns],
+    pieces: readRows(context, orgId, report),
+  };
+}
+
+async function* readRows(
+  { db }: Context,
+  orgId: string,
+  { product, metric, request, narrowing }: UsageReport,
+): AsyncGenerator<CsvCell[][]> {
+  const { mode, period, subject } = request;
+  const isDay = period.range === 'day';
+  const scope = scopeOf(orgId, product, mode);
+  const names = await listKeyNames(db.orm, orgId);
+  for (const chunk of chunksOf(period)) {
+    const points = await listSeries(db, {
+      ...scope,
+      ...chunk,
+      granularity: isDay ? 'hour' : 'day',
+      isByKey: subject === undefined,
+      apiKeyIds: narrowing.apiKeyIds,
+      where: narrowing.where,
+      subjects: subject === undefined ? undefined : { only: subject },
+      limit: MAX_POINTS,
+    });
+    const own = points.filter((point) => point.metric === metric && !point.isOther);
+    const costs = await readCostsOf(db.orm, scope, { ...chunk, metric }, narrowing);
+    yield own
+      .toSorted((a, b) => Date.parse(a.start) - Date.parse(b.start))
+      .map(({ start, apiKeyId = null, quantity, events }) => {
+        const at = new Date(start);
+        const cost = costs?.get(`${at.getTime()} ${apiKeyId ?? ''}`) ?? (costs && '0');
+        return [
+          isDay ? at : toDateText(at),
+          product.slug,
+          metric,
+          mode,
+          apiKeyId,
+          apiKeyId && (names.get(apiKeyId) ?? 'Operator'),
+          new ExactNumber(quantity),
+          new ExactNumber(events),
+          cost === undefined ? null : new ExactNumber(cost),
+        ];
+      });
+  }
+}
+
+/** Undefined if some of the events are archived, or if they are too many to read in time. */
+async function readCostsOf(
+  orm: Orm,
+  scope: UsageScope,
+  range: Pick<Period, 'from' | 'to' | 'stepMs'> & { metric: string },
+  part: Narrowing,
+) {
+  const { orgId, productId, livemode } = scope;
+  const [from, to] = [range.from.toISOString(), range.to.toISOString()];
+  if (await findArchived(orm, orgId, { of: { productIds: [productId], livemode }, from, to }))
+    return undefined;
+  const costs = await readCosts(orm, scope, range, part);
+  return (
+    costs && new Map(costs.map(({ start, apiKeyId, credits }) => [`${start} ${apiKeyId ?? ''}`, credits]))
+  );
+}
+
+function chunksOf({ from, to, ...period }: Period): Period[] {
+  const count = Math.ceil((to.getTime() - from.getTime()) / CHUNK_MS);
+  return Array.from({ length: count }, (_, i) => {
+    const start = from.getTime() + i * CHUNK_MS;
+    return { ...period, from: new Date(start), to: new Date(Math.min(start + CHUNK_MS, to.getTime())) };
+  });
+}
+
+/** An event may be dated this far after its receipt. */
+const AHEAD_MS = 5 * MINUTE_MS;
+
+/** `events-maps-live-20261101T0000Z-to-20261201T0000Z.csv`. */
+export function toEventsCsv(
+  { db, clock }: Context,
+  orgId: string,
+  product: UsageProduct,
+  { mode, ...filter }: EventFilter & { mode: Mode },
+): CsvFile {
+  const latest = new Date(clock.now() + AHEAD_MS + 1).toISOString();
+  // New events could keep the export running forever.
+  const to = filter.to !== undefined && filter.to < latest ? filter.to : latest;
+  const minute = (time: string) => `${time.slice(0, 16).replaceAll(/[-:]/g, '')}Z`;
+  const first = filter.from === undefined ? 'first' : minute(filter.from);
+  return {
+    filename: `events-${product.slug}-${mode}-${first}-to-${minute(to)}.csv`,
+    columns: eventColumns(product.dimensions),
+    pieces: exportEvents(db.orm, eventScopeOf(orgId, [product], mode), { ...filter, to }, product.dimensions),
+  };
+}

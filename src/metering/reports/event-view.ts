@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import type { Viewer } from '../../accounts/portal/viewer.js';
+import type { Orm } from '../../core/db/client.js';
+import { text } from '../../core/http/validate.js';
+import { toAddress } from '../../core/pages/address.js';
+import type { FormFields } from '../../core/pages/form.js';
+import { HOUR_MS } from '../../core/time.js';
+import { decodeDimensions } from '../entitlements/dimensions.js';
+import { currentQuantity, findArchived, findEvent, type EventRow } from '../events/event-queries.js';
+import { authorOf, creditsOf, decodePosition, readEventPage } from '../events/events.js';
+import type { Narrowing, UsageProduct } from '../events/page-queries.js';
+import { eventScopeOf } from './choices.js';
+import { includes } from './period.js';
+import { linksOf, toArchivedView } from './report-view.js';
+import type { UsageRequest } from './report.js';
+
+export const CORRECTION_PATH = '/dashboard/usage/events/correction';
+
+const SHOWN_EVENTS = 15;
+
+/** The newest events that the request selects. */
+export async function readEvents(
+  orm: Orm,
+  orgId: string,
+  products: UsageProduct[],
+  request: UsageRequest,
+  { part, now }: { part: Narrowing | undefined; now: Date },
+) {
+  const { period, cursor, subject } = request;
+  const scope = eventScopeOf(orgId, products, request.mode);
+  const { from, to } = spanOf(request);
+  const after = cursor === undefined ? undefined : decodePosition(cursor);
+  const page = await readEventPage(orm, scope, { from, to, part, after, limit: SHOWN_EVENTS });
+  const link = linksOf(request, products.length === 1 ? products[0]!.slug : undefined);
+  const archived =
+    subject === undefined ? await findArchived(orm, orgId, { of: scope, from, to }) : undefined;
+  return {
+    rows: page.events.map((event) => ({
+      ...toEventView(event),
+      isCurrent: event.idempotencyKey === request.event,
+      href: link({ event: event.idempotencyKey, cursor }),
+    })),
+    product: products.length === 1 ? products[0] : undefined,
+    hourName: request.hour && `${request.hour}:00 to ${request.hour}:59 UTC`,
+    allHref: `${link({ hour: '' })}#events`,
+    searchedTo: page.searchedTo === undefined ? undefined : new Date(page.searchedTo),
+    archived: archived && toArchivedView(archived),
+    pager: {
+      first: cursor === undefined ? undefined : `${link()}#events`,
+      next: page.nextCursor === undefined ? undefined : `${link({ cursor: page.nextCursor })}#events`,
+    },
+    isLive: cursor === undefined && includes(period, now),
+    refreshHref: `${link({ event: request.event })}#events`,
+    csvHref: request.showsKeys && products.length === 1 ? link({}, `${request.path}/events.csv`) : undefined,
+  };
+}
+
+/** The period, or the chosen hour of its day. */
+export function spanOf({ period, hour }: UsageRequest) {
+  const from = hour === undefined ? period.from : new Date(period.from.getTime() + Number(hour) * HOUR_MS);
+  const to = hour === undefined ? period.to : new Date(from.getTime() + HOUR_MS);
+  return { from: from.toISOString(), to: to.toISOString() };
+}
+
+/** Undefined unless the query asks for one event. Another viewer's event is not found. */
+export async function readLookUp(orm: Orm, { orgId, mode, subject }: Viewer, query: FormFields) {
+  const wanted = z.object({ event: text(255) }).safeParse(query).data?.event;
+  if (wanted === undefined) return undefined;
+  const event = await findEvent(orm, orgId, wanted);
+  const isSeen =
+    event &&
+    (mode === undefined || event.livemode === (mode === 'live')) &&
+    (subject === undefined || event.subject === subject);
+  return {
+    wanted,
+    event: isSeen ? event : undefined,
+    archived: isSeen || subject !== undefined ? undefined : await findArchived(orm, orgId, {}),
+  };
+}
+
+/** The product, mode and month to which an event belongs. */
+export const placeOf = ({ productSlug, livemode, occurredAt }: EventRow) => ({
+  product: productSlug,
+  mode: livemode ? 'live' : 'test',
+  range: 'month',
+  month: occurredAt.slice(0, 7),
+});
+
+export type LookUp = NonNullable<Awaited<ReturnType<typeof readLookUp>>>;
+
+export function toLookUpView({ wanted, event, archived }: LookUp, request: UsageRequest, product?: string) {
+  const link = linksOf(request, product);
+  const day = event && { range: 'day', date: event.occurredAt.slice(0, 10) };
+  return {
+    wanted,
+    isPadded: wanted !== wanted.trim(),
+    archived: archived && toArchivedView(archived),
+    closeHref: `${link({ cursor: request.cursor })}#events`,
+    event: event && {
+      ...toEventView(event),
+      exactOccurredAt: event.occurredAt,
+      exactReceivedAt: event.receivedAt,
+      /** A portal names neither people nor keys. */
+      corrections: (request.showsKeys ? (event.corrections ?? []) : []).map((correction) => ({
+        ...correction,
+        correctedAt: new Date(correction.correctedAt),
+        author: authorOf(correction),
+      })),
+      amendHref: toAddress(CORRECTION_PATH, { idempotencyKey: wanted }),
+      voidHref: toAddress(CORRECTION_PATH, { idempotencyKey: wanted, what: 'void' }),
+      dayHref: toAddress(request.path, { ...placeOf(event), ...day, month: undefined }),
+    },
+  };
+}
+
+function toEventView(event: EventRow) {
+  return {
+    ...event,
+    occurredAt: new Date(event.occurredAt),
+    receivedAt: new Date(event.receivedAt),
+    counted: currentQuantity(event),
+    cost: event.creditPrice === '0' ? undefined : creditsOf(event),
+    dimensions: Object.entries(decodeDimensions(event.keys, event.dimensions) ?? {}),
+    isCorrected: event.corrections !== null,
+  };
+}
+
+/** An address of the former page of events, as the explorer's. */
+export function fromEventsQuery(query: FormFields): FormFields {
+  const { idempotencyKey, from, to, product, mode, key } = query;
+  const kept = { product, mode, key, ...(idempotencyKey && { event: idempotencyKey }) };
+  const [first, end] = [from, to].map((time) => Date.parse(`${String(time)}Z`));
+  const days =
+    first! >= 0 && end! > first!
+      ? {
+          range: 'custom',
+          from: String(from).slice(0, 10),
+          to: new Date(end! - 1).toISOString().slice(0, 10),
+        }
+      : {};
+  return Object.fromEntries(
+    Object.entries({ ...kept, ...days }).filter(([, value]) => value !== undefined),
+  ) as FormFields;
+}
