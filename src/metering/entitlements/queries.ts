@@ -113,20 +113,18 @@ const grantColumns = {
   updatedAt: entitlements.updatedAt,
 };
 
+const selectGrants = (orm: Orm) =>
+  orm.select(grantColumns).from(entitlements).innerJoin(products, eq(products.id, entitlements.productId));
+
 export async function findGrant(orm: Orm, orgId: string, productId: string) {
-  const [grant] = await orm
-    .select(grantColumns)
-    .from(entitlements)
-    .innerJoin(products, eq(products.id, entitlements.productId))
-    .where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)));
+  const [grant] = await selectGrants(orm).where(
+    and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)),
+  );
   return grant;
 }
 
 export async function listGrants(orm: Orm, orgId: string, { after, limit }: Range): Promise<Grant[]> {
-  return orm
-    .select(grantColumns)
-    .from(entitlements)
-    .innerJoin(products, eq(products.id, entitlements.productId))
+  return selectGrants(orm)
     .where(and(eq(entitlements.orgId, orgId), after === undefined ? undefined : gt(products.slug, after)))
     .orderBy(asc(products.slug))
     .limit(limit + 1);
@@ -138,16 +136,12 @@ export const listGrantsOf = (
   orgIds: readonly string[],
   slugs: readonly string[],
 ): Promise<Grant[]> =>
-  orm
-    .select(grantColumns)
-    .from(entitlements)
-    .innerJoin(products, eq(products.id, entitlements.productId))
-    .where(
-      and(
-        inArray(entitlements.orgId, [...orgIds]),
-        or(inArray(products.slug, [...slugs]), isNotNull(entitlements.plan)),
-      ),
-    );
+  selectGrants(orm).where(
+    and(
+      inArray(entitlements.orgId, [...orgIds]),
+      or(inArray(products.slug, [...slugs]), isNotNull(entitlements.plan)),
+    ),
+  );
 
 export const listProductsBySlug = (orm: Orm, slugs: readonly string[]): Promise<Product[]> =>
   orm
