@@ -45,7 +45,7 @@ import { usageReadRoutes } from './reports/reading/routes.js';
 import { createPlanJob } from './plans/job.js';
 import { planRoutes } from './plans/operator-routes.js';
 import { readPlanView } from './plans/view.js';
-import { createReservations, createReservationWatch } from './reservations/reservations.js';
+import { createReservations, watchReservations } from './reservations/reservations.js';
 import { reservationRoutes } from './reservations/routes.js';
 import { createSettlements } from './reservations/settlements.js';
 import { stripeJobs } from './stripe/stripe.js';
@@ -159,7 +159,7 @@ function createMeteringServices(context: Context) {
 }
 
 const meteringJobs = (
-  { db, clock, metrics, log }: Context,
+  { db, clock, metrics }: Context,
   { thresholds }: Pick<MeteringServices, 'thresholds'>,
 ): Job[] => [
   { name: 'send-credit-messages', schedule: '*/10 * * * * *', run: createCreditMessages({ db, clock }) },
@@ -169,7 +169,7 @@ const meteringJobs = (
   {
     name: 'count-reservations',
     schedule: '40 * * * * *',
-    run: createReservationWatch({ db, clock, metrics, log }),
+    run: () => watchReservations({ db, clock, metrics }),
   },
 ];
 

@@ -136,8 +136,8 @@ export const meteringTypes = {
       windowStart: '2026-01-01T00:00:00.000Z',
       windowEnd: '2026-02-01T00:00:00.000Z',
     },
-    sentence: ({ productSlug: product, windowStart, ...use }) =>
-      sayUse({ ...use, product, at: new Date(windowStart) }).text,
+    sentence: ({ productSlug: slug, windowStart, ...use }) =>
+      sayUse({ ...use, product: slug && `The product ${slug}`, at: new Date(windowStart) }).text,
     page: '/dashboard/usage',
   }),
   'usage.limit_reached': describeType({

@@ -360,7 +360,7 @@ const account = {
   'post /dashboard/account': { form: () => ({ name: 'Another Name' }), own: personsForm },
   'post /dashboard/account/notices': {
     form: ({ slug }) => ({ organization: slug, notices: 'off' }),
-    own: [401, 404, 404, 303, 303],
+    own: [401, 404, 303, 303, 303],
     foreign: noForm,
   },
   'get /dashboard/account/password': { own: page },

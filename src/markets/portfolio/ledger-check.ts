@@ -1,10 +1,8 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
-import { toSection } from '../../core/text-table.js';
+import { toTable } from '../../core/text-table.js';
 import { formatDollars } from '../market/money.js';
-
-const SHOWN_ROWS = 100;
 
 /** All other rules are about money. */
 const isCount = ({ rule }: Pick<LedgerProblem, 'rule'>): boolean => /^(filled_)?contracts /.test(rule);
@@ -16,23 +14,24 @@ export function ledgerText(problems: readonly LedgerProblem[]): string {
   if (problems.length === 0)
     return 'The ledger agrees with every account, position, order, fill and settlement.';
   const ruleNames = [...new Set(problems.map(({ rule }) => rule))];
-  return ruleNames.flatMap((rule) => section(problems.filter((problem) => problem.rule === rule))).join('\n');
+  return ruleNames
+    .flatMap((rule) =>
+      toTable(
+        `Broken: ${rule}`,
+        problems.filter((problem) => problem.rule === rule),
+        columns,
+      ),
+    )
+    .join('\n');
 }
 
-function section(problems: readonly LedgerProblem[]): string[] {
-  const { rule, count } = problems[0]!;
-  const lines = problems
-    .slice(0, SHOWN_ROWS)
-    .map((problem) => [
-      problem.organization,
-      problem.mode,
-      problem.about,
-      amount(problem, problem.recorded) ?? 'missing',
-      amount(problem, problem.actual) ?? 'none',
-    ]);
-  const head = ['organization', 'mode', 'about', 'recorded', 'ledger'];
-  return toSection(`Broken: ${rule}`, count, [head, ...lines], 3);
-}
+const columns = {
+  texts: { organization: 'organization', mode: 'mode', about: 'about' },
+  numbers: {
+    recorded: (problem: LedgerProblem) => amount(problem, problem.recorded) ?? 'missing',
+    ledger: (problem: LedgerProblem) => amount(problem, problem.actual) ?? 'none',
+  },
+} as const;
 
 export const ledgerJson = (problems: readonly LedgerProblem[]) =>
   problems.map(({ orgId: _orgId, ...problem }) => ({

@@ -6,6 +6,7 @@ import type { Orm } from '../../core/db/client.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { exact, toJson } from '../../core/http/json.js';
 import { OTHER } from '../entitlements/dimensions.js';
+import { findDrift } from '../reconciliation/drift.js';
 import type { EventPosition } from '../events/event-queries.js';
 import {
   addTo,
@@ -43,7 +44,6 @@ import {
   type Month,
   type Sum,
 } from './queries.js';
-import { createSubjectCheck } from './subjects.js';
 
 export interface ArchiveDeps {
   orm: Orm;
@@ -103,6 +103,7 @@ export async function archiveMonth(deps: ArchiveDeps, month: OpenMonth): Promise
     archive = await write(deps, month);
     chunks = await readBack({ ...deps, onEvents }, archive);
   }
+  if (archive.state !== 'deleting') await requireSubjects(orm, archive, chunks);
   if (archive.state === 'written') await moveState(orm, month, 'verified');
   if (archive.state !== 'deleting') await moveState(orm, month, 'deleting');
   for (const chunk of chunks) await runPaced(deps, chunk.events, () => deleteChunk(deps, month, chunk));
@@ -196,21 +197,13 @@ export async function readBack(
   const deleted = recorded.reduce((sum, { deletedEvents }) => sum + deletedEvents, 0);
   const isComparable = deleted === 0 || archive.state === 'archived';
   const totals = await listTotals(orm, archive);
-  const subjects = await createSubjectCheck(orm, archive, {
-    productIds: [...new Set((isComparable ? recorded : []).map(({ productId }) => productId))],
-    remaining: archive.state === 'archived',
-    compare: (productId, actual, expected) =>
-      requireSame(`The subjects of product ${productId} are not the sums of its events`, actual, expected),
-  });
   const onProduct = async (product: ProductSums) => {
     if (!isComparable) return;
     if (archive.state === 'archived') await addRemaining(orm, archive, product);
     await compareProduct(orm, archive, product, totals);
-    await subjects.onProduct(product.productId);
   };
   const path = join(dir, archive.file);
-  const { onSubject } = subjects;
-  const reading = await readArchive(path, { skip: deleted, chunkSize, onProduct, onSubject, onEvents });
+  const reading = await readArchive(path, { skip: deleted, chunkSize, onProduct, onEvents });
   if (reading.sha256 !== archive.sha256) throw new ArchiveError(`${archive.file} was changed.`);
   requireSame(`${archive.file} does not match its recorded sums`, byMetric(reading.sums), byMetric(recorded));
   if (deleted === 0)
@@ -220,6 +213,17 @@ export async function readBack(
       byMetric(totals),
     );
   return reading.chunks;
+}
+
+/** A file cannot be compared with the sums of its subjects within bounded memory. */
+async function requireSubjects(orm: Orm, { orgId, period }: Month, chunks: Chunk[]): Promise<void> {
+  const productIds = [...new Set(chunks.map(({ productId }) => productId))];
+  const places = productIds.map((productId) => ({ orgId, productId, period }));
+  const [drift] = await findDrift(orm, 'subjects', { places }, 1);
+  if (drift)
+    throw new ArchiveError(
+      `The subjects of the product ${drift.product} are not the sums of its events. \`npm run reconcile\` lists the differences.`,
+    );
 }
 
 /** An archived month receives new events only if a clock was wrong. */

@@ -140,14 +140,12 @@ interface ReadOptions {
   chunkSize: number;
   /** Called with complete sums. */
   onProduct: (sums: ProductSums) => Promise<void>;
-  /** In file order. */
-  onSubject: (event: ArchivedEvent & { subject: string }) => Promise<void> | undefined;
   onEvents: (count: number) => void;
 }
 
 export async function readArchive(
   path: string,
-  { skip, chunkSize, onProduct, onSubject, onEvents }: ReadOptions,
+  { skip, chunkSize, onProduct, onEvents }: ReadOptions,
 ): Promise<Reading> {
   const hash = createHash('sha256');
   const reading: Reading = { sha256: '', sums: [], events: 0, chunks: [] };
@@ -162,8 +160,7 @@ export async function readArchive(
   try {
     for await (const events of readEvents(path, (bytes) => hash.update(bytes))) {
       for (const event of events) {
-        const { productId, metric, quantity, occurredAt, idempotencyKey, apiKeyId, subject, dimensions } =
-          event;
+        const { productId, metric, quantity, occurredAt, idempotencyKey, apiKeyId, dimensions } = event;
         if (product?.productId !== productId) {
           await endProduct();
           product = { productId, totals: new Map(), hours: new Map() };
@@ -171,7 +168,6 @@ export async function readArchive(
         }
         addTo(product.totals, metric, quantity);
         addTo(product.hours, hourName(occurredAt.slice(0, 13), apiKeyId, metric, dimensions), quantity);
-        if (subject !== undefined) await onSubject({ ...event, subject });
         if (reading.events++ < skip) continue;
         const position = { occurredAt, idempotencyKey };
         if (!chunk || chunk.events === chunkSize) {

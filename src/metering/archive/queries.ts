@@ -82,18 +82,6 @@ export const listArchives = (orm: Orm, orgId: string): Promise<ArchiveRow[]> =>
     sql`select ${archiveColumns} from usage_archives where org_id = ${orgId}::uuid order by period, livemode desc`,
   );
 
-export async function sumArchives(
-  orm: Orm,
-  orgId: string | undefined,
-): Promise<{ files: number; events: number }> {
-  const sums = await selectRow<{ files: number; events: number }>(
-    orm,
-    sql`select count(*)::int as files, coalesce(sum(events), 0)::float8 as events
-    from usage_archives where state = 'archived' ${orgId === undefined ? sql`` : sql`and org_id = ${orgId}::uuid`}`,
-  );
-  return sums!;
-}
-
 /** A month's file holds its events as sent, before corrections. `s` is the row of a sum table. */
 const correctedOf = (month: Month, ofRow: SQL): SQL => sql`(
       select coalesce(sum(c.quantity - c.previous_quantity), 0) from usage_corrections c

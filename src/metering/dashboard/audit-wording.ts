@@ -22,13 +22,6 @@ const titles: Wording['titles'] = {
   'credits.voided': 'Credit grant voided',
   'credits.forgiven': 'Overdraft forgiven',
   'usage.archived': 'Events archived',
-  'usage.backfill_opened': 'Backfill opened',
-  'usage.backfill_applying': 'Backfill started',
-  'usage.backfill_applied': 'Backfill applied',
-  'usage.backfill_reverting': 'Backfill revert started',
-  'usage.backfill_reverted': 'Backfill reverted',
-  'usage.backfill_discarding': 'Backfill discard started',
-  'usage.backfill_discarded': 'Backfill discarded',
   'usage.corrected': 'Events corrected',
   'usage.events_sent': 'Events sent by the operator',
   'usage.stripe_decided': 'Stripe meter event decided',
@@ -56,14 +49,6 @@ const sentences: Wording['sentences'] = {
   'usage_alert.removed': (entry) => [...say`Removed the alert at `, ...alertLevel(entry)],
   'usage.archived': (entry) =>
     say`Archived ${mode(entry)}${eventsOf(entry, 'events')} of ${{ name: entry.target }}`,
-  'usage.backfill_opened': (entry) => say`Opened a backfill of ${mode(entry)}events`,
-  'usage.backfill_applying': (entry) => say`Began to apply a backfill of ${mode(entry)}events`,
-  'usage.backfill_applied': (entry) => say`Applied a backfill of ${mode(entry)}${eventsOf(entry, 'events')}`,
-  'usage.backfill_reverting': (entry) => say`Began to revert a backfill of ${mode(entry)}events`,
-  'usage.backfill_reverted': (entry) =>
-    say`Reverted a backfill of ${mode(entry)}${eventsOf(entry, 'reverted')}`,
-  'usage.backfill_discarding': (entry) => say`Began to discard a backfill of ${mode(entry)}events`,
-  'usage.backfill_discarded': (entry) => say`Discarded a backfill of ${mode(entry)}events`,
   'usage.corrected': (entry) =>
     entry.details.corrections === 1
       ? say`Corrected the event ${target(entry)}`

@@ -136,11 +136,8 @@ export async function withdrawGrant(
   productSlug: string,
   source: Source,
 ): Promise<void> {
-  const { id: orgId } = await getLockedOrganization(tx, slug);
-  const product = await getProduct(tx, productSlug);
-  const grant = await findGrant(tx, orgId, product.id);
-  if (!grant) throw notEntitled(slug, productSlug);
-  return removeGrants(tx, [grant], source);
+  await getLockedOrganization(tx, slug);
+  return removeGrants(tx, [await getGrant(tx, slug, productSlug)], source);
 }
 
 /** The Organizations must be locked. */
@@ -170,7 +167,11 @@ export async function getGrant(orm: Orm, slug: string, productSlug: string): Pro
   const { id: orgId } = await getOrganization(orm, slug);
   const product = await getProduct(orm, productSlug);
   const grant = await findGrant(orm, orgId, product.id);
-  if (!grant) throw notEntitled(slug, productSlug);
+  if (!grant)
+    throw new AppError(
+      'not_found',
+      `The Organization "${slug}" has no entitlement to the product "${productSlug}".`,
+    );
   return grant;
 }
 
@@ -218,6 +219,3 @@ const toMessage = ({
   thresholds: [...(thresholds ?? defaultThresholds)],
   features: mergeFeatures(productFeatures, features),
 });
-
-const notEntitled = (slug: string, productSlug: string) =>
-  new AppError('not_found', `The Organization "${slug}" has no entitlement to the product "${productSlug}".`);

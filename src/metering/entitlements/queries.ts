@@ -5,6 +5,7 @@ import type { Range } from '../../core/http/page.js';
 import { mergedFeatures } from './features.js';
 import {
   effectiveCap,
+  monthlyCap,
   entitlements,
   NO_METRIC,
   products,
@@ -83,20 +84,18 @@ const grantColumns = {
   updatedAt: entitlements.updatedAt,
 };
 
+const selectGrants = (orm: Orm) =>
+  orm.select(grantColumns).from(entitlements).innerJoin(products, eq(products.id, entitlements.productId));
+
 export async function findGrant(orm: Orm, orgId: string, productId: string) {
-  const [grant] = await orm
-    .select(grantColumns)
-    .from(entitlements)
-    .innerJoin(products, eq(products.id, entitlements.productId))
-    .where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)));
+  const [grant] = await selectGrants(orm).where(
+    and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)),
+  );
   return grant;
 }
 
 export async function listGrants(orm: Orm, orgId: string, { after, limit }: Range): Promise<Grant[]> {
-  return orm
-    .select(grantColumns)
-    .from(entitlements)
-    .innerJoin(products, eq(products.id, entitlements.productId))
+  return selectGrants(orm)
     .where(and(eq(entitlements.orgId, orgId), after === undefined ? undefined : gt(products.slug, after)))
     .orderBy(asc(products.slug))
     .limit(limit + 1);
@@ -108,16 +107,12 @@ export const listGrantsOf = (
   orgIds: readonly string[],
   slugs: readonly string[],
 ): Promise<Grant[]> =>
-  orm
-    .select(grantColumns)
-    .from(entitlements)
-    .innerJoin(products, eq(products.id, entitlements.productId))
-    .where(
-      and(
-        inArray(entitlements.orgId, [...orgIds]),
-        or(inArray(products.slug, [...slugs]), isNotNull(entitlements.plan)),
-      ),
-    );
+  selectGrants(orm).where(
+    and(
+      inArray(entitlements.orgId, [...orgIds]),
+      or(inArray(products.slug, [...slugs]), isNotNull(entitlements.plan)),
+    ),
+  );
 
 export const listProductsBySlug = (orm: Orm, slugs: readonly string[]): Promise<Product[]> =>
   orm
@@ -162,9 +157,11 @@ export const findGrantedProducts = (orm: Orm, orgId: string, search: string, lim
 export const listProductsInEffect = (orm: Orm, orgId: string, { now, limit }: { now: Date; limit: number }) =>
   orm
     .select({
+      id: products.id,
       slug: products.slug,
       name: products.name,
       kind: entitlements.kind,
+      isCapped: sql<boolean>`coalesce(${sql.raw(monthlyCap('entitlements', 'products'))} > 0, false)`,
       usageMetric: products.usageMetric,
       maxQuantity: products.maxQuantity,
     })

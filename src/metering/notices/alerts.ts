@@ -8,7 +8,7 @@ import { newId } from '../../core/ids.js';
 import { fieldError } from '../../core/pages/form.js';
 import { formatDecimal } from '../../core/pages/format.js';
 import { NOBODY } from '../credits/table.js';
-import { monthlyCap } from '../entitlements/table.js';
+import { listProductsInEffect } from '../entitlements/queries.js';
 import { usageAlerts } from './table.js';
 
 const MAX_ALERTS = 20;
@@ -33,22 +33,11 @@ export const listAlerts = (orm: Orm, orgId: string): Promise<Alert[]> =>
     where a.org_id = ${orgId}::uuid order by p.name, p.slug, a.level`,
   );
 
-interface CappedProduct {
-  id: string;
-  slug: string;
-  name: string;
-}
+const MAX_PRODUCTS = 500;
 
 /** With a cap this month. */
-export const listCapped = (orm: Orm, orgId: string, now: Date): Promise<CappedProduct[]> =>
-  selectRows(
-    orm,
-    sql`select p.id, p.slug, p.name from entitlements e join products p on p.id = e.product_id
-    where e.org_id = ${orgId}::uuid and e.starts_at <= ${now.toISOString()}::timestamptz
-      and coalesce(e.ends_at > ${now.toISOString()}::timestamptz, true)
-      and p.archived_at is null and ${sql.raw(monthlyCap('e', 'p'))} > 0
-    order by p.name, p.slug`,
-  );
+export const listCapped = async (orm: Orm, orgId: string, now: Date) =>
+  (await listProductsInEffect(orm, orgId, { now, limit: MAX_PRODUCTS })).filter(({ isCapped }) => isCapped);
 
 /** Nothing changes if there is one already. The author's authority holds the Organization's lock. */
 export async function addAlert(

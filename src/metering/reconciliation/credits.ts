@@ -2,10 +2,9 @@ import { sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRow, selectRows } from '../../core/db/sql.js';
 import { exact } from '../../core/http/json.js';
-import { toSection } from '../../core/text-table.js';
+import { modeOf, toTable } from '../../core/text-table.js';
 
 const MAX_ROWS = 1000;
-const SHOWN_ROWS = 100;
 
 /** `burned` by a product; `rest`, what remains of a grant; `overdraft`, what a product owes. */
 const titles = {
@@ -91,33 +90,19 @@ export const compareCredits = (orm: Orm, orgId: string | undefined): Promise<Cre
 
 export function creditDriftText(rows: CreditDrift[]): string {
   if (rows.length === 0) return '';
-  const shown = rows.slice(0, SHOWN_ROWS);
   const sections = Object.entries(titles).flatMap(([check, title]) => {
-    const own = shown.filter((row) => row.check === check);
-    if (own.length === 0) return [];
-    const head = [
-      'organization',
-      'mode',
-      check === 'rest' ? 'grant' : 'product',
-      'recorded',
-      'expected',
-      'difference',
-    ];
-    const lines = own.map((row) => [
-      row.organization,
-      row.livemode ? 'live' : 'test',
-      row.of,
-      row.recorded,
-      row.expected,
-      row.difference,
-    ]);
-    return toSection(title, own.length, [head, ...lines], 3);
+    const own = rows.filter((row) => row.check === check);
+    const counted = own.map((row) => ({ ...row, count: own.length }));
+    return toTable(title, counted, {
+      texts: { organization: 'organization', mode: modeOf, [check === 'rest' ? 'grant' : 'product']: 'of' },
+      numbers: { recorded: 'recorded', expected: 'expected', difference: 'difference' },
+    });
   });
-  const { count } = rows[0]!;
+  const more = rows[0]!.count - rows.length;
   return [
     '',
     ...sections,
-    ...(count > shown.length ? [`… and ${count - shown.length} more differences of credits`, ''] : []),
+    ...(more > 0 ? [`… and ${more} more differences of credits`, ''] : []),
     'Credits are never repaired, because a lost entry and a wrong balance look the same: compare the entries of the ledger with the events, and correct with a grant, a void or a correction.',
   ].join('\n');
 }

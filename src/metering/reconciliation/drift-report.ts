@@ -1,9 +1,7 @@
-import { toSection } from '../../core/text-table.js';
+import { modeOf, toTable } from '../../core/text-table.js';
 import { exact } from '../../core/http/json.js';
 import type { DriftRow, LostSettlement } from './drift.js';
 import type { DriftReport, RepairReport } from './reconcile.js';
-
-const SHOWN_ROWS = 100;
 
 export function driftText({ totals, hours, subjects, settlements }: DriftReport): string {
   if (totals.length + hours.length + subjects.length + settlements.length === 0)
@@ -16,38 +14,40 @@ export function driftText({ totals, hours, subjects, settlements }: DriftReport)
   ].join('\n');
 }
 
-function lostSettlements(rows: LostSettlement[]): string[] {
-  if (rows.length === 0) return [];
-  const lines = rows
-    .slice(0, SHOWN_ROWS)
-    .map(({ organization, id, idempotencyKey, settledAt }) => [organization, id, settledAt, idempotencyKey]);
-  const head = ['organization', 'reservation', 'settled at', 'idempotency key'];
-  return toSection('Settled reservations without their event', rows[0]!.count, [head, ...lines], 4);
-}
+const lostSettlements = (rows: LostSettlement[]): string[] =>
+  toTable('Settled reservations without their event', rows, {
+    texts: {
+      organization: 'organization',
+      reservation: 'id',
+      'settled at': 'settledAt',
+      'idempotency key': 'idempotencyKey',
+    },
+  });
 
 function section(title: string, rows: DriftRow[], period: string, recorded: string): string[] {
-  if (rows.length === 0) return [];
-  const { count } = rows[0]!;
   const hasKeys = rows.some(({ apiKeyId }) => apiKeyId !== null);
-  const all: [name: string, read: (row: DriftRow) => string][] = [
-    ['organization', (row) => row.organization],
-    ['product', (row) => row.product],
-    [period, (row) => row.period],
-    ['mode', (row) => (row.livemode ? 'live' : 'test')],
-    ['metric', (row) => row.metric],
-    ['part', (row) => row.part.replaceAll(/\p{Cc}/gu, ' / ')],
-    ['key', (row) => row.apiKey ?? ''],
-    [recorded, (row) => row.recordedQuantity ?? 'missing'],
-    ['sum of events', (row) => row.actualQuantity ?? 'none'],
-    ['difference', (row) => row.difference],
-    ['counted', (row) => row.recordedEvents ?? 'missing'],
-    ['events', (row) => row.actualEvents ?? 'none'],
-  ];
   const hasParts = rows.some(({ part }) => part !== '');
-  const columns = all.filter(([name]) => (hasKeys || name !== 'key') && (hasParts || name !== 'part'));
-  const head = columns.map(([name]) => name);
-  const lines = rows.slice(0, SHOWN_ROWS).map((row) => columns.map(([, read]) => read(row)));
-  return toSection(title, count, [head, ...lines], 5 + (hasKeys ? 1 : 0) + (hasParts ? 1 : 0));
+  const place = {
+    organization: 'organization',
+    product: 'product',
+    [period]: 'period',
+    mode: modeOf,
+  } as const;
+  return toTable(title, rows, {
+    texts: {
+      ...place,
+      metric: 'metric',
+      ...(hasParts && { part: (row) => row.part.replaceAll(/\p{Cc}/gu, ' / ') }),
+      ...(hasKeys && { key: (row) => row.apiKey ?? '' }),
+    },
+    numbers: {
+      [recorded]: (row) => row.recordedQuantity ?? 'missing',
+      'sum of events': (row) => row.actualQuantity ?? 'none',
+      difference: 'difference',
+      counted: (row) => row.recordedEvents ?? 'missing',
+      events: (row) => row.actualEvents ?? 'none',
+    },
+  });
 }
 
 export function repairText({ organizations, totals, hours, subjects }: RepairReport): string {

@@ -1,5 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { textArray, selectRows } from '../../core/db/sql.js';
+import { selectRow, selectRows, textArray } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { OTHER_SQL } from '../entitlements/dimensions.js';
 
@@ -278,8 +278,20 @@ export async function findLostSettlements(
   );
 }
 
-/** If not, sums by subject need no pass over all events. */
-export async function countsSubjects(tx: Orm): Promise<boolean> {
+/** Those by subject need no pass over all events if no product counts subjects. */
+export async function listTables(tx: Orm): Promise<readonly SumTable[]> {
   const found = await selectRows(tx, sql`select from products where subjects_since is not null limit 1`);
-  return found.length > 0;
+  return sumTables.filter((table) => table !== 'subjects' || found.length > 0);
+}
+
+export async function sumArchives(
+  orm: Orm,
+  orgId: string | undefined,
+): Promise<{ files: number; events: number }> {
+  const sums = await selectRow<{ files: number; events: number }>(
+    orm,
+    sql`select count(*)::int as files, coalesce(sum(events), 0)::float8 as events
+    from usage_archives where state = 'archived' ${orgId === undefined ? sql`` : sql`and org_id = ${orgId}::uuid`}`,
+  );
+  return sums!;
 }

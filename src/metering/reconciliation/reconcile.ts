@@ -6,32 +6,29 @@ import type { MaintenanceDatabase } from '../../core/db/maintenance.js';
 import { findOrganization } from '../../accounts/identity/organizations/queries.js';
 import { lockOrganizationId } from '../../accounts/organizations/table.js';
 import {
-  countsSubjects,
   findDrift,
   findDriftingPlaces,
   findLostSettlements,
+  listTables,
   repairDrift,
   sumTables,
   type DriftRow,
   type LostSettlement,
   type SumPlace,
+  type SumTable,
   type Repair,
   type DriftScope,
 } from './drift.js';
 
-export interface DriftReport {
-  totals: DriftRow[];
-  hours: DriftRow[];
-  subjects: DriftRow[];
+type ByTable<T> = Record<SumTable, T>;
+
+export interface DriftReport extends ByTable<DriftRow[]> {
   settlements: LostSettlement[];
 }
 
-export interface RepairReport {
-  /** With repaired rows; the number of rows follows, by table. */
+export interface RepairReport extends ByTable<number> {
+  /** With repaired rows; the other numbers are of rows. */
   organizations: number;
-  totals: number;
-  hours: number;
-  subjects: number;
 }
 
 /** Per table; each row's `count` is the full number. */
@@ -44,12 +41,12 @@ export const hasDrift = ({ totals, hours, subjects }: Omit<DriftReport, 'settlem
 /** In one snapshot, so a concurrent ingestion never looks like drift. */
 export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport> {
   return orm.transaction(
-    async (tx) => ({
-      totals: await findDrift(tx, 'totals', scope, MAX_ROWS),
-      hours: await findDrift(tx, 'hours', scope, MAX_ROWS),
-      subjects: (await countsSubjects(tx)) ? await findDrift(tx, 'subjects', scope, MAX_ROWS) : [],
-      settlements: 'places' in scope ? [] : await findLostSettlements(tx, scope.orgId, MAX_ROWS),
-    }),
+    async (tx) => {
+      const report: DriftReport = { totals: [], hours: [], subjects: [], settlements: [] };
+      for (const table of await listTables(tx)) report[table] = await findDrift(tx, table, scope, MAX_ROWS);
+      if (!('places' in scope)) report.settlements = await findLostSettlements(tx, scope.orgId, MAX_ROWS);
+      return report;
+    },
     { isolationLevel: 'repeatable read', accessMode: 'read only' },
   );
 }
@@ -73,10 +70,7 @@ export async function repair(db: Repairable, clock: Clock, scope: DriftScope): P
       places.filter(({ orgId }) => own.has(orgId)),
       isFrozen,
     );
-    report.organizations += part.organizations;
-    report.totals += part.totals;
-    report.hours += part.hours;
-    report.subjects += part.subjects;
+    for (const name of ['organizations', ...sumTables] as const) report[name] += part[name];
   });
   return report;
 }
@@ -95,24 +89,22 @@ const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: bool
         sql`lock table usage_events, usage_corrections, usage_totals, usage_hours, usage_subjects in share row exclusive mode`,
       );
     }
-    const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
-    const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);
-    const subjects = await repairDrift(tx, 'subjects', places, AUDITED_ROWS);
+    const repairs: ByTable<Repair[]> = { totals: [], hours: [], subjects: [] };
+    for (const table of sumTables) repairs[table] = await repairDrift(tx, table, places, AUDITED_ROWS);
     // The audit chains of several Organizations are always locked in the same order.
-    const orgIds = new Set([...totals, ...hours, ...subjects].map(({ orgId }) => orgId).sort());
+    const orgIds = new Set(sumTables.flatMap((table) => repairs[table].map(({ orgId }) => orgId)).sort());
     for (const orgId of orgIds) {
-      const detailsOf = (repairs: Repair[]) => {
-        const { rows = 0, changes = [] } = repairs.find((repair) => repair.orgId === orgId) ?? {};
-        return { rows, changes };
-      };
-      const details = { totals: detailsOf(totals), hours: detailsOf(hours) };
-      const more = subjects.length > 0 ? { subjects: detailsOf(subjects) } : {};
-      await audit(tx, clock, orgId, { ...details, ...more });
+      const details = sumTables.map((table) => {
+        const { rows = 0, changes = [] } = repairs[table].find((repair) => repair.orgId === orgId) ?? {};
+        return [table, { rows, changes }];
+      });
+      await audit(tx, clock, orgId, Object.fromEntries(details) as Record<string, unknown>);
     }
     for (const table of sumTables) {
       const left = await findDrift(tx, table, { places }, 1);
       if (left.length > 0) throw new Error(`The ${table} still differ from the events. Nothing was changed.`);
     }
+    const { totals, hours, subjects } = repairs;
     return {
       organizations: orgIds.size,
       totals: rowsIn(totals),
@@ -140,11 +132,8 @@ async function audit(tx: Tx, clock: Clock, orgId: string, details: Record<string
 async function findPlaces(orm: Orm, scope: DriftScope): Promise<SumPlace[]> {
   return orm.transaction(
     async (tx) => {
-      const found = [
-        ...(await findDriftingPlaces(tx, 'totals', scope)),
-        ...(await findDriftingPlaces(tx, 'hours', scope)),
-        ...((await countsSubjects(tx)) ? await findDriftingPlaces(tx, 'subjects', scope) : []),
-      ];
+      const found: SumPlace[] = [];
+      for (const table of await listTables(tx)) found.push(...(await findDriftingPlaces(tx, table, scope)));
       return [...new Map(found.map((place) => [Object.values(place).join(' '), place])).values()];
     },
     { isolationLevel: 'repeatable read', accessMode: 'read only' },

@@ -1,7 +1,7 @@
 import type { Reconciliation } from '../../core/db/reconciliation.js';
 import { formatCount } from '../../core/pages/format.js';
-import { sumArchives } from '../archive/queries.js';
 import { compareCredits, creditDriftJson, creditDriftText } from './credits.js';
+import { sumArchives } from './drift.js';
 import { driftJson, driftText, repairText } from './drift-report.js';
 import { compareStripe } from '../stripe/comparison.js';
 import { compare, hasDrift, repair, type DriftReport } from './reconcile.js';

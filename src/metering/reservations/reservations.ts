@@ -135,34 +135,15 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /** The counts cover the whole service, so every instance reports the same numbers. */
-export function createReservationWatch({
-  db,
-  clock,
-  metrics,
-  log,
-}: Pick<Context, 'db' | 'clock' | 'metrics' | 'log'>): () => Promise<void> {
-  let refusedBefore = 0;
-  let sinceMs = clock.now();
-  return async () => {
-    const nowMs = clock.now();
-    const times = [lowestHeldId(nowMs), new Date(nowMs).toISOString(), new Date(sinceMs).toISOString()];
-    const counts = await Promise.all(db.shards.groups.map(({ run }) => run(countReservations, times)));
-    sinceMs = nowMs;
-    const sumOf = (column: string) => counts.reduce((sum, [row]) => sum + Number(row![column]), 0);
-    const [held, expiredNow] = [sumOf('held'), sumOf('expiredNow')];
-    metrics.reservationsOpen.set({ state: 'held' }, held);
-    metrics.reservationsOpen.set({ state: 'expired' }, sumOf('expired'));
-    const { values } = await metrics.reservations.get();
-    const refused = values.find(({ labels }) => labels.outcome === 'refused')?.value ?? 0;
-    if (refused > refusedBefore)
-      log.info(
-        { refused: refused - refusedBefore },
-        'reservations were refused because a limit or the credits left no room',
-      );
-    refusedBefore = refused;
-    if (expiredNow > 0)
-      log.info({ expired: expiredNow, held }, 'reservations expired before they were settled or released');
-  };
+export async function watchReservations({ db, clock, metrics }: Pick<Context, 'db' | 'clock' | 'metrics'>) {
+  const nowMs = clock.now();
+  const times = [lowestHeldId(nowMs), new Date(nowMs).toISOString()];
+  const counts = await Promise.all(db.shards.groups.map(({ run }) => run(countReservations, times)));
+  for (const state of ['held', 'expired'])
+    metrics.reservationsOpen.set(
+      { state },
+      counts.reduce((sum, [row]) => sum + Number(row![state]), 0),
+    );
 }
 
 /** Ids start with their creation time. An hour's margin covers slow clocks. */

@@ -76,7 +76,7 @@ export const listReservationsByStatus: Record<ReservationStatus, Template> = {
   settled: listStatement('settled', `${reservationEnds.settled} and $6::timestamptz is not null`),
 };
 
-/** Held, expired, and expired since a time. $1 lowest id, $2 now, $3 since */
+/** $1 lowest id, $2 now */
 export const countReservations: Template = {
   name: 'usage_reservations_count',
   text: (t) => `
@@ -89,8 +89,7 @@ ${t.with} r as materialized (
     where org_id = o.id and livemode = mode.livemode and id >= $1::uuid and ${reservationEnds.open}
   ) r
 )
-select count(*) filter (where expires_at > $2::timestamptz)::text as held, count(*) filter (where expires_at <= $2::timestamptz)::text as expired,
-  count(*) filter (where expires_at <= $2::timestamptz and expires_at > $3::timestamptz)::text as "expiredNow"
+select count(*) filter (where expires_at > $2::timestamptz)::text as held, count(*) filter (where expires_at <= $2::timestamptz)::text as expired
 from r`,
 };
 

@@ -4,12 +4,11 @@ import type { Orm } from '../../core/db/client.js';
 import type { Comparison } from '../../core/db/reconciliation.js';
 import { selectRow, selectRows } from '../../core/db/sql.js';
 import { exact } from '../../core/http/json.js';
-import { toSection } from '../../core/text-table.js';
+import { modeOf, toTable } from '../../core/text-table.js';
 import { HOUR_MS, type Clock } from '../../core/time.js';
 import { identifierOf, type EventKey } from './stripe.js';
 
 const MAX_ROWS = 1000;
-const SHOWN_ROWS = 100;
 /** An hour of this age has been compared, and most of its late events have arrived. */
 const SETTLED_AFTER_MS = 1.5 * HOUR_MS;
 
@@ -187,43 +186,16 @@ export async function compareStripe(
   };
 }
 
-const mode = (livemode: boolean): string => (livemode ? 'live' : 'test');
+const place = { organization: 'organization', product: 'product', hour: 'hour', mode: modeOf } as const;
 
-function differencesText(rows: Difference[]): string[] {
-  if (rows.length === 0) return [];
-  const head = ['organization', 'product', 'hour', 'mode', 'total', 'in meter events', 'difference'];
-  const lines = rows
-    .slice(0, SHOWN_ROWS)
-    .map((row) => [
-      row.organization,
-      row.product,
-      row.hour,
-      mode(row.livemode),
-      row.total,
-      row.carried,
-      row.difference,
-    ]);
-  return toSection(
-    'Hours that differ from their meter events for Stripe',
-    rows[0]!.count,
-    [head, ...lines],
-    4,
-  );
-}
+const differencesText = (rows: Difference[]): string[] =>
+  toTable('Hours that differ from their meter events for Stripe', rows, {
+    texts: place,
+    numbers: { total: 'total', 'in meter events': 'carried', difference: 'difference' },
+  });
 
-export function unknownText(rows: UnknownEvent[]): string[] {
-  if (rows.length === 0) return [];
-  const head = ['organization', 'product', 'hour', 'mode', 'customer', 'identifier', 'quantity'];
-  const lines = rows
-    .slice(0, SHOWN_ROWS)
-    .map((row) => [
-      row.organization,
-      row.product,
-      row.hour,
-      mode(row.livemode),
-      row.customerId,
-      identifierOf(row),
-      row.quantity,
-    ]);
-  return toSection('Meter events that Stripe may or may not have', rows[0]!.count, [head, ...lines], 6);
-}
+export const unknownText = (rows: UnknownEvent[]): string[] =>
+  toTable('Meter events that Stripe may or may not have', rows, {
+    texts: { ...place, customer: 'customerId', identifier: identifierOf },
+    numbers: { quantity: 'quantity' },
+  });

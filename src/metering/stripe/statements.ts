@@ -9,8 +9,6 @@ const MAX_SCALE = 12;
 const sendable = (difference: string): string => `case when abs(${difference}) >= 1e-${MAX_SCALE}
     then trunc(${difference}, least(${MAX_SCALE}, ${MAX_DIGITS - 1} - floor(log(abs(${difference}))))::int) end`;
 
-export const FIRST_ORGANIZATION = '00000000-0000-0000-0000-000000000000';
-
 /**
  * Hours and revisions are read in one snapshot, and the second of two equal revisions is dropped, so an hour's
  * revisions always add up to a total that it really had. Returns the page's last Organization (null on an empty page)

@@ -1,13 +1,13 @@
 import { groupBy } from '../../core/collections.js';
 import type { Database, ShardGroup } from '../../core/db/client.js';
 import { createLease, type Job } from '../../core/db/jobs.js';
+import { FIRST } from '../../core/db/walk.js';
 import type { WorkContext } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { createStripeClient, TIMEOUT_MS, type Answer, type Refusal, type Stripe } from './client.js';
 import {
   claimEvents,
   countOpen,
-  FIRST_ORGANIZATION,
   planEvents,
   recordOutcome,
   type ClaimRow,
@@ -98,7 +98,7 @@ export async function planHours(
   const closed = toText(Math.floor((nowMs - CLOSED_AFTER_MS) / HOUR_MS) * HOUR_MS);
   let planned = 0;
   for (const group of shards.groups) {
-    let cursor: string | null = FIRST_ORGANIZATION;
+    let cursor: string | null = FIRST;
     while (cursor !== null) {
       const values: unknown[] = [now, from, closed, livemode, cursor, ORGANIZATIONS_PER_PAGE];
       const rows: PlanRow[] = await group.run(planEvents, values);

@@ -226,8 +226,7 @@ select count(*)::text as taken from taken`,
 
 /**
  * At most once a minute per limit.
- * $1 org, $2 product, $3 livemode, $4 metric, $5 quantity, $6 window, $7 enforcement, $8 used, $9 held, $10 remaining,
- * $11 requested, per limit · $12 now · $13 subject or null, per limit
+ * $1 JSON of the refused limits · $2 now
  */
 export const reportRefused: Template = {
   name: 'usage_report_refused',
@@ -235,16 +234,15 @@ export const reportRefused: Template = {
 ${t.with} refused as materialized (
   select r.*, p.slug, concat(r."window", ' ' || r.per) as told
   from (
-    select r.*, case when subject is not null then 'subject' end as per
-    from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[], $5::numeric[], $6::text[], $7::text[], $8::numeric[], $9::numeric[],
-      $10::numeric[], $11::numeric[], $13::text[])
-      as r (org_id, product_id, livemode, metric, quantity, "window", enforcement, used, held, remaining, requested, subject)${t.held}
+    select r.*, "orgId" as org_id, "productId" as product_id
+    from json_to_recordset($1::json) as r ("orgId" uuid, "productId" uuid, livemode bool, metric text, quantity numeric, "window" text,
+      enforcement text, used numeric, held numeric, remaining numeric, requested numeric, per text, subject text)${t.held}
   ) r
   cross join lateral (select slug from ${t('products')} where id = r.product_id limit 1) p
   where ${isListening(t, 'r', 'usage.limit_reached')}
 ), renewed as (
   insert into ${t('usage_told')} as o (org_id, product_id, livemode, metric, "window", quantity, threshold, at)
-  select org_id, product_id, livemode, metric, told, quantity, 0, $12::timestamptz from refused
+  select org_id, product_id, livemode, metric, told, quantity, 0, $2::timestamptz from refused
   order by 1, 2, 3, 4, 5, 6
   on conflict (org_id, product_id, livemode, metric, "window", quantity, threshold) do update set at = excluded.at
   where o.at + interval '1 minute' <= excluded.at
@@ -257,6 +255,6 @@ ${t.with} refused as materialized (
   from refused r
   join renewed n on n.org_id = r.org_id and n.product_id = r.product_id and n.livemode = r.livemode and n.metric = r.metric
     and n."window" = r.told and n.quantity = r.quantity
-), ${queueInStatement(t, 'message', '$12::timestamptz')}
+), ${queueInStatement(t, 'message', '$2::timestamptz')}
 select count(*)::text from webhook_message`,
 };

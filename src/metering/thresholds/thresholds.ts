@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { createRecentMap } from '../../core/collections.js';
-import { numericArray, textArray, selectRow } from '../../core/db/sql.js';
+import { selectRow } from '../../core/db/sql.js';
 import type { Run, ShardGroup } from '../../core/db/client.js';
 import { describeOutage } from '../../core/db/outage.js';
 import type { Context } from '../../core/http/context.js';
@@ -79,22 +79,14 @@ export function createRefusalReporter() {
       if (Math.abs(nowMs - (recentReports.get(name) ?? -Infinity)) >= MINUTE_MS) due.set(name, one);
     }
     if (due.size === 0) return;
-    const reported = [...due.values()];
-    await run(reportRefused, [
-      textArray(reported.map(({ subject }) => subject.orgId)),
-      textArray(reported.map(({ subject }) => subject.productId)),
-      textArray(reported.map(({ subject }) => String(subject.livemode))),
-      textArray(reported.map(({ subject }) => subject.metric)),
-      numericArray(reported.map(({ state }) => state.quantity)),
-      textArray(reported.map(({ state }) => state.window)),
-      textArray(reported.map(({ state }) => state.enforcement)),
-      numericArray(reported.map(({ state }) => state.used)),
-      numericArray(reported.map(({ state }) => state.held)),
-      numericArray(reported.map(({ state }) => remainingOf(state))),
-      numericArray(reported.map(({ requested }) => requested)),
-      new Date(nowMs).toISOString(),
-      textArray(reported.map(({ state }) => state.subject ?? null)),
-    ]);
+    const rows = [...due.values()].map(({ subject, state, requested }) => ({
+      ...subject,
+      ...state,
+      subject: state.subject,
+      remaining: remainingOf(state),
+      requested,
+    }));
+    await run(reportRefused, [JSON.stringify(rows), new Date(nowMs).toISOString()]);
     for (const name of due.keys()) recentReports.set(name, nowMs);
   };
 }
