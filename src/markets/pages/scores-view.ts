@@ -79,6 +79,7 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: Gat
     gatesJudgedAt: gatesJudgedAt === null ? null : new Date(gatesJudgedAt),
     rule: gateRule.rule,
     errorRates: describeErrorRates(gateRule),
+    headline: toHeadline(overall, gateRule.minimumDays),
     means: toMeans(overall),
     counts: toCounts(overall),
     uncalibrated: uncalibrated.n === 0 ? null : describeUncalibrated(uncalibrated),
@@ -106,21 +107,26 @@ const toIntervalRows = ({ stations }: ScoresAnswer) =>
     })),
   );
 
-/** All scores in a column cover the same days. A missing score shows as a dash. */
+/** @param enough forecasts; a gate needs as many days */
+export function toHeadline({ crps }: Pick<ScoreSummary, 'crps'>, enough: number): string {
+  const n = crps?.n ?? 0;
+  if (!crps || n < enough)
+    return `Too few forecasts to tell whether the model is sharper than the market: ${formatDecimal(n)} of ${enough}`;
+  const gain = Math.round((1 - crps.model / crps.market) * 100);
+  const than = gain > 0 ? `${gain}% sharper than` : gain < 0 ? `${-gain}% less sharp than` : 'As sharp as';
+  return `${than} the market over ${formatCount(n, 'forecast')}`;
+}
+
+/** All scores in a column cover the same days. */
 function toMeans({ model, market, crps }: ScoreSummary) {
-  const score = (value: number | undefined) => (value === undefined ? '–' : formatFixed(value, 3));
+  const score = (value: number | undefined) => (value === undefined ? 'not scored' : formatFixed(value, 3));
   const degrees = (value: number | undefined) =>
-    value === undefined ? '–' : `${formatFixed(value, 2)}\u00a0°F`;
+    value === undefined ? 'not scored' : `${formatFixed(value, 2)}\u00a0°F`;
   return [
-    { name: 'Model', logScore: score(model?.logScore), rps: score(model?.rps), crps: degrees(crps?.model) },
-    {
-      name: 'Market',
-      logScore: score(market?.logScore),
-      rps: score(market?.rps),
-      crps: degrees(crps?.market),
-    },
-    { name: 'Raw ensemble', logScore: '–', rps: '–', crps: degrees(crps?.raw) },
-    { name: 'Climatology', logScore: '–', rps: '–', crps: degrees(crps?.climate) },
+    { name: 'Model', distance: degrees(crps?.model), logScore: score(model?.logScore) },
+    { name: 'Market', distance: degrees(crps?.market), logScore: score(market?.logScore) },
+    { name: 'Uncorrected model', distance: degrees(crps?.raw), logScore: score(undefined) },
+    { name: 'Usual weather', distance: degrees(crps?.climate), logScore: score(undefined) },
   ];
 }
 
@@ -136,7 +142,7 @@ const toModels = ({ forecastSource, models, breaks }: ScoresAnswer) =>
             ? `new version ${version} since ${formatDate(versionFrom)}; errors before count a quarter`
             : `version ${version} since ${formatDate(versionFrom)}`,
       count: formatDecimal(n),
-      weight: weight === null ? '–' : formatPercent(weight),
+      weight: weight === null ? 'none yet' : formatPercent(weight),
       logScore: formatFixed(logScore, 3),
       mixedLogScore: formatFixed(mixed.logScore, 3),
       crps: `${formatFixed(crps, 2)}\u00a0°F`,
@@ -153,7 +159,7 @@ const toMark =
 function toCounts({ n, waiting, withoutMarket, since, crps }: ScoreSummary): string {
   return [
     `${formatCount(n, 'calibrated forecast')} compared with the market${since === null ? '' : ` since ${formatDate(since)}`}`,
-    ...(crps && crps.n !== n ? [`CRPS over the ${formatDecimal(crps.n)} that have all four`] : []),
+    ...(crps && crps.n !== n ? [`distance over the ${formatDecimal(crps.n)} that have all four`] : []),
     ...(waiting > 0 ? [`${formatDecimal(waiting)} waiting for settlement`] : []),
     ...(withoutMarket > 0 ? [`${formatDecimal(withoutMarket)} left out for lack of a price`] : []),
   ].join('; ');

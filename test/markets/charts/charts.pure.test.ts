@@ -193,10 +193,10 @@ describe('CRPS over time', () => {
     const chart = toCrpsChart([{ date: '2026-11-01', n: 1, model: 2, raw: 2, climate: 2, market: 2 }])!;
     const heights = chart.endLabels.map(({ y }) => Number(y));
     expect(chart.endLabels.map(({ label }) => label).sort()).toEqual([
-      'Climatology',
       'Market',
       'Model',
-      'Raw ensemble',
+      'Uncorrected model',
+      'Usual weather',
     ]);
     for (const [i, y] of heights.entries()) {
       expect(y).toBeLessThanOrEqual(chart.height);
@@ -217,7 +217,7 @@ describe('CRPS over time', () => {
     expect(chart.summary).toContain('EMOS 4.00.');
     expect(chart.table.rows).toEqual([
       ['2 Nov 2026', '1', '4.00'],
-      ['1 Nov 2026', '3', '–'],
+      ['1 Nov 2026', '3', 'none'],
     ]);
     expect(toCrpsChart([])).toBeNull();
   });

@@ -100,9 +100,9 @@ describe('the scores page', () => {
     const [first] = /City (?:\w+, \d+ h )+(\w+ \w+)/.exec(gates)!.slice(1);
     expect(['New York', 'Miami Open', 'Miami ✓']).toContain(first);
     expect(gates).toMatch(
-      /New York (✓ Open|\d+% Closed, \d+% of the evidence needed|– Closed, no settled day)/,
+      /New York (✓ Open|\d+% Closed, \d+% of the evidence needed|new Closed, no settled day)/,
     );
-    expect(gates).toMatch(/Chicago – Closed, no settled day/);
+    expect(gates).toMatch(/Chicago new Closed, no settled day/);
     expect(gates).toContain('beats the payable prices, including spread and fees');
     expect(gates).toContain(
       'If models never have an expected advantage over the available prices: on average, at most 0.2 of 28',
@@ -110,7 +110,9 @@ describe('the scores page', () => {
     expect(gates).toContain(
       'only as good as mid prices and pay 0.15 a day in spread and fees: on average, at most 0.2 of 28',
     );
-    expect(words.indexOf('gates are open')).toBeLessThan(words.indexOf('CRPS over time'));
+    expect(words.indexOf('gates are open')).toBeLessThan(
+      words.indexOf('Distance from the outcome over time'),
+    );
 
     const own = await see('?station=KNYC');
     expect(own.words).toMatch(/Scores: New York All cities/);
@@ -131,7 +133,7 @@ describe('the scores page', () => {
     }
     // The reliability chart has a table for each side.
     expect(main.match(/<caption>/g)).toHaveLength(4);
-    expect(words).toMatch(/Mean over 360 forecasts: Model [\d.]+ °F, Market [\d.]+ °F, Raw ensemble/);
+    expect(words).toMatch(/Mean over 360 forecasts: Model [\d.]+ °F, Market [\d.]+ °F, Uncorrected model/);
     expect(words).toMatch(/360 calibrated forecasts compared with the market since 7 Oct 2026/);
   });
 
