@@ -37,7 +37,6 @@ it('the scores are accessible, on a desktop and on a phone, in both schemes', as
   await page.goto('/dashboard/scores');
   await lookAtPictures(page, [
     'Distance from the outcome',
-    'Log score, model minus price of the outcome',
     'Observed frequency',
   ]);
   const models = page.getByRole('table', { name: 'Weather models' });

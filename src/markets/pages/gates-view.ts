@@ -99,6 +99,9 @@ export const toGateRows = ({ stations }: Pick<ScoresAnswer, 'stations'>) =>
       days: formatDecimal(gate.n),
       dropped: gate.dropped > 0 ? `${formatDecimal(gate.dropped)} dropped` : null,
       difference: gate.difference && formatSigned(gate.difference.mean, 2),
+      interval:
+        gate.difference &&
+        `${formatSigned(gate.difference.low, 2)} to ${formatSigned(gate.difference.high, 2)}`,
       evidence: gate.difference && formatOdds(gate.evidence),
       needed: `of ${formatOdds(gate.needed)} needed`,
       reason: gate.reason,

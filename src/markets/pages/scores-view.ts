@@ -1,4 +1,3 @@
-import { toIntervalChart } from '../charts/intervals.js';
 import { toReliabilityChart } from '../charts/diagonal.js';
 import { toCrpsChart } from '../charts/series.js';
 import { formatFixed, formatPercent } from '../../core/charts/text.js';
@@ -80,10 +79,8 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: Gat
     rule: gateRule.rule,
     errorRates: describeErrorRates(gateRule),
     headline: toHeadline(overall, gateRule.minimumDays),
-    means: toMeans(overall),
     counts: toCounts(overall),
     uncalibrated: uncalibrated.n === 0 ? null : describeUncalibrated(uncalibrated),
-    forest: overall.n === 0 ? null : toIntervalChart(toIntervalRows(answer)),
     crps: toCrpsChart(diagnostics.crps, answer.breaks.map(toMark(answer))),
     reliability: toReliabilityChart([
       { name: 'model', label: 'Model', bins: diagnostics.reliability.model },
@@ -96,17 +93,6 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: Gat
   };
 }
 
-const toIntervalRows = ({ stations }: ScoresAnswer) =>
-  stations.flatMap(({ city, leads }) =>
-    leads.map(({ leadHours, gate }) => ({
-      group: city,
-      label: `${leadHours} h`,
-      n: gate.n,
-      difference: gate.difference,
-      isOpen: gate.isOpen,
-    })),
-  );
-
 /** @param enough forecasts; a gate needs as many days */
 export function toHeadline({ crps }: Pick<ScoreSummary, 'crps'>, enough: number): string {
   const n = crps?.n ?? 0;
@@ -115,19 +101,6 @@ export function toHeadline({ crps }: Pick<ScoreSummary, 'crps'>, enough: number)
   const gain = Math.round((1 - crps.model / crps.market) * 100);
   const than = gain > 0 ? `${gain}% sharper than` : gain < 0 ? `${-gain}% less sharp than` : 'As sharp as';
   return `${than} the market over ${formatCount(n, 'forecast')}`;
-}
-
-/** All scores in a column cover the same days. */
-function toMeans({ model, market, crps }: ScoreSummary) {
-  const score = (value: number | undefined) => (value === undefined ? 'not scored' : formatFixed(value, 3));
-  const degrees = (value: number | undefined) =>
-    value === undefined ? 'not scored' : `${formatFixed(value, 2)}\u00a0°F`;
-  return [
-    { name: 'Model', distance: degrees(crps?.model), logScore: score(model?.logScore) },
-    { name: 'Market', distance: degrees(crps?.market), logScore: score(market?.logScore) },
-    { name: 'Uncorrected model', distance: degrees(crps?.raw), logScore: score(undefined) },
-    { name: 'Usual weather', distance: degrees(crps?.climate), logScore: score(undefined) },
-  ];
 }
 
 const toModels = ({ forecastSource, models, breaks }: ScoresAnswer) =>
