@@ -17,6 +17,7 @@ import { verifyPassword } from '../../src/accounts/identity/password.js';
 import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../src/accounts/api-keys/table.js';
 import { organizations, users } from '../../src/accounts/organizations/table.js';
 import { executionMarks } from '../../src/markets/execution/table.js';
+import { readPriceHistory } from '../../src/markets/snapshot/price-history.js';
 import { tradingFills, tradingOrders } from '../../src/markets/ledger/orders-table.js';
 import { ledgerEntries, tradingAccounts } from '../../src/markets/ledger/portfolio-table.js';
 import type { executionSchema } from '../../src/markets/execution/schema.js';
@@ -569,6 +570,31 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     const page = await browser.get('/dashboard/scores/execution');
     expect(page.text).toContain('After a fill');
     expect(page.text).not.toContain('Nothing to compare');
+  });
+
+  it('begin before the service in the charts, whose prices join those of now without a jump', async () => {
+    await service.trading.refresher.refresh();
+    const snapshot = service.trading.snapshots.current!;
+    const { marketSource, asOf } = snapshot;
+    const open = snapshot.events.filter(
+      ({ kind, markets }) => kind !== 'hourly' && markets.some(({ status }) => status === 'active'),
+    );
+    const steps: number[] = [];
+    for (const { eventTicker, markets, station } of open) {
+      const { points } = await readPriceHistory(database.db.orm, { marketSource, eventTicker });
+      const { at, prices } = points.findLast((point) => point.at <= asOf)!;
+      const openMs = Math.max(markets[0]!.openTime.getTime(), asOf.getTime() - 11 * 3_600_000);
+      expect(points[0]!.at.getTime() - openMs).toBeLessThan(30 * 60_000);
+      expect(asOf.getTime() - at.getTime()).toBeLessThan(30 * 60_000);
+      for (const { ticker, yesBid } of markets) {
+        const before = prices[ticker]![0];
+        // This service has learned nothing, so its traders in the other cities have no forecast to follow.
+        if (before !== null && yesBid !== null && ['KNYC', 'KMDW', 'KAUS', 'KDEN'].includes(station.id))
+          steps.push(Math.abs(Number(yesBid) - before) / 10_000);
+      }
+    }
+    expect(steps.length).toBeGreaterThan(5);
+    expect(Math.max(...steps)).toBeLessThan(15);
   });
 
   it('are counted as calls of the key that placed them', async () => {

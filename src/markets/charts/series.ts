@@ -90,13 +90,13 @@ interface Mark {
 export const toCrpsChart = (points: readonly CrpsPoint[], marks: readonly Mark[] = []) =>
   toSeriesChart({
     marks,
-    title: 'CRPS over time',
+    title: 'Distance from the outcome',
     unit: '°F',
     series: [
       { name: 'model', label: 'Model' },
       { name: 'market', label: 'Market' },
-      { name: 'raw', label: 'Raw ensemble' },
-      { name: 'climate', label: 'Climatology' },
+      { name: 'raw', label: 'Uncorrected model' },
+      { name: 'climate', label: 'Usual weather' },
     ],
     points: points.map(({ date, n, ...values }) => ({ date, n, values })),
   });
@@ -124,7 +124,7 @@ export function toSeriesChart({
   if (first === undefined || last === undefined) return null;
   const period = wanted ?? choosePeriod(first, last);
   const groups = groupBy(points, ({ date }) => startOf(date, period));
-  const format = (value: number | null) => (value === null ? '–' : formatFixed(value, 2));
+  const format = (value: number | null) => (value === null ? 'none' : formatFixed(value, 2));
   const { starts, isShortened } = shortenGaps(periodsBetween(first, last, period), (start) =>
     groups.has(start),
   );

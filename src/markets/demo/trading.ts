@@ -13,14 +13,26 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import { tradingOrders } from '../ledger/orders-table.js';
 import type { Orders } from '../orders/order.js';
+import { calibratedModel } from '../learning/calibrated.js';
+import type { FitBook } from '../learning/fits.js';
+import { groupEvents } from '../market/event.js';
+import { dailyKinds } from '../market/market.js';
 import { CENT } from '../market/money.js';
+import { stations } from '../market/stations.js';
 import { TRADED_DAYS, pastParts, type PastDay } from '../past/past.js';
 import { judgeGates } from '../scores/gates.js';
 import { scoreBrackets } from '../scores/score.js';
+import { forecasterIn } from '../services/sources.js';
 import { createTradingServices, type TradingServices } from '../services/services.js';
 import type { Settlement } from '../settlement/settlement.js';
 import type { Signal } from '../signals/signal.js';
+import { PRICE_STEP_MS, recordPrices } from '../snapshot/price-history.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
+import { readMarketsOf } from '../venue/simulated.js';
+import { createPace } from '../venue/simulation/random.js';
+import { createWorld } from '../venue/simulation/weather.js';
+import { subjectsAround, type SimulatedSubject } from '../venue/simulation/world.js';
+import { readWeatherOf } from '../weather/simulated.js';
 import type { DemoKeys } from '../../demo/demo.js';
 import type { JudgedRecord } from '../scores/queries.js';
 
@@ -38,6 +50,7 @@ const MAX_CONTRACTS = 15;
 /** Simulated prints have only one or two contracts. */
 const MAX_RESTING = 5;
 const RESTING_MS = 15 * MINUTE_MS;
+const PRICED_MS = 12 * HOUR_MS;
 const MAX_REFRESH_MS = 5 * MINUTE_MS;
 
 /** Unix milliseconds. */
@@ -111,10 +124,37 @@ export async function seedDemoTrading(
       await trading.settlement.recordHistory();
     }
     await recordCalls(context, demo.keys.trading, key, nowMs);
+    await recordEarlierPrices(context, await training.fitsAt(new Date(nowMs)), signal);
   } finally {
     await trading.stop();
   }
 }
+
+/** In the daily markets, with forecasts where there are fits, so that charts do not begin at the first start. */
+async function recordEarlierPrices(
+  { db, clock, config }: Pick<Context, 'db' | 'clock' | 'config'>,
+  fits: FitBook,
+  signal: AbortSignal,
+): Promise<void> {
+  const { marketSource, forecastSource: source } = config.trading;
+  const world = createWorld();
+  const traded = { ...world, forecast: forecasterIn(world, () => fits) };
+  const pace = createPace();
+  const lastMs = Math.floor(clock.now() / PRICE_STEP_MS) * PRICE_STEP_MS;
+  for (let ms = lastMs - PRICED_MS; ms <= lastMs; ms += PRICE_STEP_MS) {
+    signal.throwIfAborted();
+    const at = new Date(ms);
+    const subjects = subjectsAround(at, { stations, kinds: dailyKinds });
+    const events = groupEvents(readMarketsOf(traded, subjects, at).markets);
+    const weather = readWeatherOf(world, subjects.filter(isLearned), at);
+    const forecasts = calibratedModel({ source, weather, events, fits, at });
+    await recordPrices(db.orm, { marketSource, events, forecasts }, at);
+    await pace();
+  }
+}
+
+const isLearned = ({ kind, station }: SimulatedSubject): boolean =>
+  pastParts[0]!.kinds.includes(kind) && pastParts[0]!.stations.some(({ id }) => id === station.id);
 
 /** One call for each order. */
 async function recordCalls(

@@ -89,7 +89,7 @@ export function toDayLine(
         return [
           clock(hour),
           format(hoursF[hour]),
-          span ? `${span.lowestF} to ${span.highestF}` : '–',
+          span ? `${span.lowestF} to ${span.highestF}` : 'none',
           format(curveF?.[hour]),
         ];
       }),
@@ -98,7 +98,7 @@ export function toDayLine(
 }
 
 const format = (temperatureF: number | null | undefined): string =>
-  temperatureF == null ? '–' : formatFixed(temperatureF, 1);
+  temperatureF == null ? 'none' : formatFixed(temperatureF, 1);
 
 function describeHours(hours: DayForecast['extremeHours']): string {
   if (!hours) return '';

@@ -62,7 +62,7 @@ function toCell(gate: Gate | undefined) {
   if (!gate) return { level: 'absent', share: 0, text: '', words: 'No market' };
   const share = evidenceShare(gate);
   if (gate.isOpen) return { level: 'open', share: 1, text: '✓', words: 'Open' };
-  if (gate.n === 0) return { level: 'none', share, text: '–', words: 'Closed, no settled day' };
+  if (gate.n === 0) return { level: 'none', share, text: 'new', words: 'Closed, no settled day' };
   const percent = `${Math.floor(share * 100)}%`;
   const level = share < 1 / 3 ? 'far' : share < 2 / 3 ? 'half' : 'near';
   return {
@@ -99,6 +99,9 @@ export const toGateRows = ({ stations }: Pick<ScoresAnswer, 'stations'>) =>
       days: formatDecimal(gate.n),
       dropped: gate.dropped > 0 ? `${formatDecimal(gate.dropped)} dropped` : null,
       difference: gate.difference && formatSigned(gate.difference.mean, 2),
+      interval:
+        gate.difference &&
+        `${formatSigned(gate.difference.low, 2)} to ${formatSigned(gate.difference.high, 2)}`,
       evidence: gate.difference && formatOdds(gate.evidence),
       needed: `of ${formatOdds(gate.needed)} needed`,
       reason: gate.reason,

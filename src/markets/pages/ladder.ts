@@ -30,7 +30,6 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
     const book = books.get(ticker) ?? emptyBook;
     const forecast = day?.probabilities.get(ticker) ?? null;
     const isOpen = status === 'active';
-    const crowd = implied.get(ticker) ?? null;
     const impossible = isOpen && day ? impossibilityOf(market, day) : null;
     const quoted = (side: Side) => ({
       ...toQuoted(market, book, side, mayOpen),
@@ -47,15 +46,10 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
       isLikeliest:
         event.kind !== 'hourly' && isOpen && forecast !== null && forecast > 0 && forecast === highest,
       forecast: market.settlementValue === null ? forecast : null,
-      market: crowd,
-      gap: isOpen && forecast !== null && crowd !== null ? forecast - crowd : null,
+      market: implied.get(ticker) ?? null,
       yes: impossible ? { ...quoted('yes'), buyHref: null } : quoted('yes'),
       no: quoted('no'),
-      last: market.lastPrice,
-      volume: market.volume,
-      openInterest: market.openInterest,
       held: toHeld(market, holdings.get(ticker)),
-      book: toBookLevels(book),
     };
   });
 }
@@ -86,9 +80,8 @@ function statusOf({ status, settlementValue, untradable }: Market) {
 }
 
 function toQuoted(market: Market, book: OrderBook, side: Side, mayOpen: boolean) {
-  const [bid, ask] = [bidsOf(book, side)[0], asksOf(book, side)[0]];
+  const ask = asksOf(book, side)[0];
   return {
-    bid,
     ask,
     /** Null if nothing is offered or the side can no longer pay. */
     buyHref:

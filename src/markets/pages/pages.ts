@@ -193,7 +193,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
     const ticket =
       asked.ticket ?? (market && (await tickets.readView(res, snapshot, market, signalFields(signal))));
     const shown = event?.markets.find(({ ticker }) => ticker === market?.ticker) ?? event?.markets[0];
-    const page = { view: 'markets/desk', title: 'Desk', section: MARKETS_SECTION };
+    const page = { view: 'markets/desk', title: 'Markets', section: MARKETS_SECTION };
     await renderPage(context, req, res, page, {
       ...facts.status,
       uncalibrated: describeUncalibrated(snapshot, event ? [event] : []),

@@ -1,4 +1,3 @@
-import { toIntervalChart } from '../charts/intervals.js';
 import { toReliabilityChart } from '../charts/diagonal.js';
 import { toCrpsChart } from '../charts/series.js';
 import { formatFixed, formatPercent } from '../../core/charts/text.js';
@@ -79,10 +78,9 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: Gat
     gatesJudgedAt: gatesJudgedAt === null ? null : new Date(gatesJudgedAt),
     rule: gateRule.rule,
     errorRates: describeErrorRates(gateRule),
-    means: toMeans(overall),
+    headline: toHeadline(overall, gateRule.minimumDays),
     counts: toCounts(overall),
     uncalibrated: uncalibrated.n === 0 ? null : describeUncalibrated(uncalibrated),
-    forest: overall.n === 0 ? null : toIntervalChart(toIntervalRows(answer)),
     crps: toCrpsChart(diagnostics.crps, answer.breaks.map(toMark(answer))),
     reliability: toReliabilityChart([
       { name: 'model', label: 'Model', bins: diagnostics.reliability.model },
@@ -95,33 +93,14 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: Gat
   };
 }
 
-const toIntervalRows = ({ stations }: ScoresAnswer) =>
-  stations.flatMap(({ city, leads }) =>
-    leads.map(({ leadHours, gate }) => ({
-      group: city,
-      label: `${leadHours} h`,
-      n: gate.n,
-      difference: gate.difference,
-      isOpen: gate.isOpen,
-    })),
-  );
-
-/** All scores in a column cover the same days. A missing score shows as a dash. */
-function toMeans({ model, market, crps }: ScoreSummary) {
-  const score = (value: number | undefined) => (value === undefined ? '–' : formatFixed(value, 3));
-  const degrees = (value: number | undefined) =>
-    value === undefined ? '–' : `${formatFixed(value, 2)}\u00a0°F`;
-  return [
-    { name: 'Model', logScore: score(model?.logScore), rps: score(model?.rps), crps: degrees(crps?.model) },
-    {
-      name: 'Market',
-      logScore: score(market?.logScore),
-      rps: score(market?.rps),
-      crps: degrees(crps?.market),
-    },
-    { name: 'Raw ensemble', logScore: '–', rps: '–', crps: degrees(crps?.raw) },
-    { name: 'Climatology', logScore: '–', rps: '–', crps: degrees(crps?.climate) },
-  ];
+/** @param enough forecasts; a gate needs as many days */
+export function toHeadline({ crps }: Pick<ScoreSummary, 'crps'>, enough: number): string {
+  const n = crps?.n ?? 0;
+  if (!crps || n < enough)
+    return `Too few forecasts to tell whether the model is sharper than the market: ${formatDecimal(n)} of ${enough}`;
+  const gain = Math.round((1 - crps.model / crps.market) * 100);
+  const than = gain > 0 ? `${gain}% sharper than` : gain < 0 ? `${-gain}% less sharp than` : 'As sharp as';
+  return `${than} the market over ${formatCount(n, 'forecast')}`;
 }
 
 const toModels = ({ forecastSource, models, breaks }: ScoresAnswer) =>
@@ -136,7 +115,7 @@ const toModels = ({ forecastSource, models, breaks }: ScoresAnswer) =>
             ? `new version ${version} since ${formatDate(versionFrom)}; errors before count a quarter`
             : `version ${version} since ${formatDate(versionFrom)}`,
       count: formatDecimal(n),
-      weight: weight === null ? '–' : formatPercent(weight),
+      weight: weight === null ? 'none yet' : formatPercent(weight),
       logScore: formatFixed(logScore, 3),
       mixedLogScore: formatFixed(mixed.logScore, 3),
       crps: `${formatFixed(crps, 2)}\u00a0°F`,
@@ -153,7 +132,7 @@ const toMark =
 function toCounts({ n, waiting, withoutMarket, since, crps }: ScoreSummary): string {
   return [
     `${formatCount(n, 'calibrated forecast')} compared with the market${since === null ? '' : ` since ${formatDate(since)}`}`,
-    ...(crps && crps.n !== n ? [`CRPS over the ${formatDecimal(crps.n)} that have all four`] : []),
+    ...(crps && crps.n !== n ? [`distance over the ${formatDecimal(crps.n)} that have all four`] : []),
     ...(waiting > 0 ? [`${formatDecimal(waiting)} waiting for settlement`] : []),
     ...(withoutMarket > 0 ? [`${formatDecimal(withoutMarket)} left out for lack of a price`] : []),
   ].join('; ');

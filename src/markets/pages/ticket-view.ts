@@ -2,7 +2,7 @@ import type { AppError, ErrorCode } from '../../core/errors.js';
 import { toAddress } from '../../core/pages/address.js';
 import { textField, type FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatPrice } from '../../core/pages/format.js';
-import { asksOf, bidsOf, type OrderBook, type Side } from '../market/book.js';
+import { asksOf, type OrderBook, type Side } from '../market/book.js';
 import { cityOf, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import type { OrderRefusal } from '../orders/order.js';
@@ -50,7 +50,7 @@ export interface TicketInput extends TicketFacts {
 }
 
 export function toTicketView(input: TicketInput) {
-  const { market, book, held, cash, form, probability } = input;
+  const { market, book, held, cash, form } = input;
   const { ticker } = market;
   const side = form.values.side === 'no' ? 'no' : 'yes';
   return {
@@ -60,10 +60,7 @@ export function toTicketView(input: TicketInput) {
     rules: toRules(market),
     closeTime: market.closeTime,
     tabs: toTabs(input),
-    sideName: side.toUpperCase(),
-    prices: (['yes', 'no'] as const).map((each) => toPrices(book, each)),
     levels: toBookLevels(book),
-    probability: probability === null || side === 'yes' ? probability : 1 - probability,
     cash,
     isAccountOpen: input.isAccountOpen,
     held: held && {
@@ -151,12 +148,6 @@ function toSubject(market: ListedMarket) {
 const toRules = ({ settlement: { source, rulesText } }: ListedMarket) => ({
   source: source === null ? null : sourceNames[source],
   text: rulesText === '' ? null : rulesText,
-});
-
-const toPrices = (book: OrderBook, side: Side) => ({
-  name: side.toUpperCase(),
-  bid: bidsOf(book, side)[0],
-  ask: asksOf(book, side)[0],
 });
 
 function toTabs({ market, book, held, form, mayOpen }: TicketInput) {

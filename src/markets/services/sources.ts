@@ -175,17 +175,15 @@ export function createSources(options: SourceOptions): Sources {
   };
 }
 
-/** As the service forecasts from the same weather. */
+/** As the service forecasts from the same weather, once it has learned to. */
 export const forecasterIn =
   (world: Pick<SimulatedWorld, 'weather'>, fits: () => FitBook): NonNullable<SimulatedWorld['forecast']> =>
-  (subject, at) =>
-    calibratedModel({
-      source: 'simulated',
-      weather: readWeatherOf(world, [subject], at),
-      events: [],
-      fits: fits(),
-      at,
-    }).get(subject.station.id)?.days[0]?.distribution;
+  (subject, at) => {
+    const weather = readWeatherOf(world, [subject], at);
+    const made = calibratedModel({ source: 'simulated', weather, events: [], fits: fits(), at });
+    const day = made.get(subject.station.id)?.days[0];
+    return day?.isCalibrated ? day.distribution : undefined;
+  };
 
 function observationParts(
   { config, clock, log, observations = [] }: SourceOptions,

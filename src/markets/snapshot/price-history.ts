@@ -6,7 +6,7 @@ import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import type { MarketEvent } from '../market/event.js';
 import type { Micros } from '../market/money.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
-import { ageOf, type SnapshotStore } from './snapshot.js';
+import { ageOf, type Snapshot, type SnapshotStore } from './snapshot.js';
 import { priceHistory, type BestPrices } from './table.js';
 
 export const PRICE_STEP_MS = 5 * MINUTE_MS;
@@ -32,27 +32,30 @@ export function createPriceRecorder({
       const now = clock.now();
       const stepMs = Math.floor(now / PRICE_STEP_MS) * PRICE_STEP_MS;
       if (!snapshot || stepMs === lastMs || ageOf(snapshot, now) > TIME_TO_LIVE_MS) return;
-      const open = snapshot.events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
-      const { marketSource } = snapshot;
-      const at = new Date(stepMs);
-      // Another instance may have recorded the same five minutes.
-      if (open.length > 0)
-        await insertRows(
-          orm,
-          priceHistory,
-          open.map((event) => ({
-            marketSource,
-            eventTicker: event.eventTicker,
-            at,
-            prices: bestPrices(event, forecastOf(snapshot.forecasts, event)),
-          })),
-        );
+      await recordPrices(orm, snapshot, new Date(stepMs));
       lastMs = stepMs;
     },
     async cleanUp(): Promise<void> {
       await deleteOldPrices(orm, new Date(clock.now() - KEPT_MS));
     },
   };
+}
+
+/** Another instance may have recorded the same five minutes. */
+export async function recordPrices(
+  orm: Orm,
+  { marketSource, events, forecasts }: Pick<Snapshot, 'marketSource' | 'events' | 'forecasts'>,
+  at: Date,
+): Promise<void> {
+  const open = events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
+  if (open.length === 0) return;
+  const rows = open.map((event) => ({
+    marketSource,
+    eventTicker: event.eventTicker,
+    at,
+    prices: bestPrices(event, forecastOf(forecasts, event)),
+  }));
+  await insertRows(orm, priceHistory, rows);
 }
 
 export const bestPrices = (

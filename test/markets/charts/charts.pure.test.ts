@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { binomialRange } from '../../../src/core/statistics/distributions.js';
 import { toPitChart, toRankChart } from '../../../lab/evaluate/histogram.js';
-import { toIntervalChart, type IntervalRow } from '../../../src/markets/charts/intervals.js';
 import {
   choosePeriod,
   periodsBetween,
@@ -193,10 +192,10 @@ describe('CRPS over time', () => {
     const chart = toCrpsChart([{ date: '2026-11-01', n: 1, model: 2, raw: 2, climate: 2, market: 2 }])!;
     const heights = chart.endLabels.map(({ y }) => Number(y));
     expect(chart.endLabels.map(({ label }) => label).sort()).toEqual([
-      'Climatology',
       'Market',
       'Model',
-      'Raw ensemble',
+      'Uncorrected model',
+      'Usual weather',
     ]);
     for (const [i, y] of heights.entries()) {
       expect(y).toBeLessThanOrEqual(chart.height);
@@ -217,7 +216,7 @@ describe('CRPS over time', () => {
     expect(chart.summary).toContain('EMOS 4.00.');
     expect(chart.table.rows).toEqual([
       ['2 Nov 2026', '1', '4.00'],
-      ['1 Nov 2026', '3', '–'],
+      ['1 Nov 2026', '3', 'none'],
     ]);
     expect(toCrpsChart([])).toBeNull();
   });
@@ -244,53 +243,6 @@ describe('periods', () => {
       '2028-01-01',
       '2029-01-01',
     ]);
-  });
-});
-
-describe('the forest plot', () => {
-  const row = (label: string, mean: number, half: number, isOpen = false): IntervalRow => ({
-    group: 'New York',
-    label,
-    n: 60,
-    difference: { mean, low: mean - half, high: mean + half },
-    isOpen,
-  });
-
-  it('puts means and intervals on one scale around zero', () => {
-    const chart = toIntervalChart([row('36 h', -0.5, 0.25, true), row('24 h', 0.5, 0.5)])!;
-    // The scale runs from −1 to 1 in steps of a half, so −0.75 lies at (−0.75 + 1) / 2 = 12.5%.
-    expect(chart.zero).toBe('50%');
-    expect(chart.lanes.map(({ interval }) => interval)).toEqual([
-      { from: '12.5%', to: '37.5%', mean: '25%', isCutLow: false, isCutHigh: false },
-      { from: '50%', to: '100%', mean: '75%', isCutLow: false, isCutHigh: false },
-    ]);
-    // The group's name takes one line; each lane takes 22 pixels.
-    expect(chart.lanes.map(({ y }) => y)).toEqual(['37', '59']);
-    expect(chart.groups).toEqual([{ label: 'New York', y: '18' }]);
-    expect(chart.summary).toContain('favours the model in 1 of 2 comparisons, and the market in 0');
-  });
-
-  it('cuts off an interval that would squeeze the others', () => {
-    const chart = toIntervalChart([row('36 h', 0, 1), row('24 h', 0, 1), row('12 h', 0, 50)])!;
-    expect(chart.lanes[2]!.interval).toMatchObject({
-      from: '0%',
-      to: '100%',
-      isCutLow: true,
-      isCutHigh: true,
-    });
-    expect(chart.table.rows[2]).toEqual(['New York, 12 h', '60', '0.000', '−50.000 to +50.000', 'Closed']);
-    // An outlier does not squeeze the normal intervals below a quarter of the width.
-    expect(chart.lanes[0]!.interval).toMatchObject({ from: '37.5%', to: '62.5%' });
-  });
-
-  it('keeps a lane for a comparison that has too little data', () => {
-    const chart = toIntervalChart([{ ...row('36 h', 0, 1), n: 4, difference: null }])!;
-    expect(chart.lanes[0]).toMatchObject({
-      interval: null,
-      note: 'New York, 36 h: too few days to compare (4)',
-    });
-    expect(chart.summary).toContain('Too few days have settled');
-    expect(toIntervalChart([])).toBeNull();
   });
 });
 

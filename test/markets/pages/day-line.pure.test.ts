@@ -45,10 +45,10 @@ describe('the line of a day', () => {
     const { rows } = toDayLine(day, feed, start)!.table;
     expect(rows).toHaveLength(24);
     expect([rows[5], rows[10], rows[11], rows[12]]).toEqual([
-      ['05:00', '–', '–', '77.0'],
+      ['05:00', 'none', 'none', '77.0'],
       ['10:00', '84.0', '86 to 86', '82.0'],
       ['11:00', '85.0', '86 to 88', '83.0'],
-      ['12:00', '–', '–', '84.0'],
+      ['12:00', 'none', 'none', '84.0'],
     ]);
   });
 

@@ -167,7 +167,7 @@ describe('orders', () => {
     expect(words).toContain('120 of 120 60.17¢ on average');
     expect(words).toContain('API key my <b>bot</b>');
     expect(words).toContain('1 60¢ 100 $60.00 $1.68 −$61.68');
-    expect(words).toContain('Fill 2 −$12.53 $12.20 $0.33 – –');
+    expect(words).toContain('Fill 2 −$12.53 $12.20 $0.33 $0.00 $0.00');
     expect((await read(trader.browser, `${PATH}/orders/${cancelled}`)).words).toContain('No fills.');
   });
 
@@ -299,7 +299,7 @@ describe('settlements', () => {
     const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
     await writeWord(database.db, { ...word, at: at(1), n: 1, state: 'determined', value: 1_000_000n });
     expect((await read(browser, PATH)).words).toContain(
-      'Determined 61°F: YES pays $1.00 The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 not yet –',
+      'Determined 61°F: YES pays $1.00 The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 not yet not yet',
     );
     const final = { orgId, ticker: MILD, temperature: 61, at: at(2), n: 2, value: 1_000_000n };
     await bookSettlement(database.db, { ...final, state: 'finalized' }, (held) =>
@@ -309,7 +309,7 @@ describe('settlements', () => {
     await writeWord(database.db, { ...amended, state: 'amended' });
     const { words } = await read(browser, PATH);
     expect(words).toContain(
-      'Amended correction 62°F: YES pays $0.00 The Weather Company says 62°F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 –',
+      'Amended correction 62°F: YES pays $0.00 The Weather Company says 62°F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 corrected',
     );
     expect(words).toContain(
       'Final 61°F: YES pays $1.00 The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',

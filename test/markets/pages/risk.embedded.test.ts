@@ -160,7 +160,7 @@ describe('the Organization’s own switch', () => {
     expect([answer.status, answer.headers.get('location')]).toEqual([303, `${PAGE}?done=halt`]);
     const { words, main } = await see(`${PAGE}?done=halt`);
     expect(words).toContain('Trading is halted. It takes effect on the next order.');
-    expect(words).toMatch(/Trading is halted: every order is refused\. .* halted\. a look at the fills/);
+    expect(words).toMatch(/Trading is halted: every order is refused\. .*: no orders\. a look at the fills/);
     expect(words).toContain('Kill switch Halted');
     expect(words).toContain(`by ${user.name}`);
     expect(main).not.toContain(`${SWITCH}?state=halt`);
@@ -223,7 +223,7 @@ describe('the switches of operator and service', () => {
     const { see, set, path } = await enter();
     await operator('PUT', `${path}/trading/switch`, { state: 'reduce_only', reason: 'prices look wrong' });
     expect((await see()).words).toMatch(
-      /Only orders that reduce positions are accepted\. .*The operator, for your Organization, .* reduce only\. prices look wrong/,
+      /Only orders that reduce positions are accepted\. .*The operator, for your Organization, .*: only orders that reduce positions\. prices look wrong/,
     );
     expect((await see()).words).toContain('Kill switch Reduce only');
     await set('halt', 'ours');
@@ -232,7 +232,7 @@ describe('the switches of operator and service', () => {
     await operator('PUT', '/trading/switch', { state: 'halt', reason: 'maintenance' });
     const { words } = await see();
     expect(words).toMatch(
-      /Trading is halted: every order is refused\. .*for the whole service, .* halted\. maintenance/,
+      /Trading is halted: every order is refused\. .*for the whole service, .*: no orders\. maintenance/,
     );
     await operator('PUT', '/trading/switch', { state: 'open' });
   });

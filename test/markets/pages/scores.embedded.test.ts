@@ -92,17 +92,17 @@ describe('the scores page', () => {
     expect(main).not.toContain('class="plot"');
   });
 
-  it('leads with the gates where the model was ahead, with n, difference, evidence and the rule', async () => {
+  it('leads with a sentence, then shows the gates where the model was ahead, with n, difference, evidence and the rule', async () => {
     await seedScores(service, { days: 45, model: 1, market: 3.2, stationIds: ['KNYC', 'KMIA'] });
     const { words } = await see();
-    const gates = words.slice(words.indexOf('gates are open') - 10, words.indexOf('The last 90 days'));
+    const gates = words.slice(words.indexOf('gates are open') - 10, words.indexOf('Reliability'));
     expect(gates).toMatch(/\d of 96 gates are open for highs\./);
     const [first] = /City (?:\w+, \d+ h )+(\w+ \w+)/.exec(gates)!.slice(1);
     expect(['New York', 'Miami Open', 'Miami ✓']).toContain(first);
     expect(gates).toMatch(
-      /New York (✓ Open|\d+% Closed, \d+% of the evidence needed|– Closed, no settled day)/,
+      /New York (✓ Open|\d+% Closed, \d+% of the evidence needed|new Closed, no settled day)/,
     );
-    expect(gates).toMatch(/Chicago – Closed, no settled day/);
+    expect(gates).toMatch(/Chicago new Closed, no settled day/);
     expect(gates).toContain('beats the payable prices, including spread and fees');
     expect(gates).toContain(
       'If models never have an expected advantage over the available prices: on average, at most 0.2 of 28',
@@ -110,12 +110,12 @@ describe('the scores page', () => {
     expect(gates).toContain(
       'only as good as mid prices and pay 0.15 a day in spread and fees: on average, at most 0.2 of 28',
     );
-    expect(words.indexOf('gates are open')).toBeLessThan(words.indexOf('CRPS over time'));
+    expect(words).toMatch(/\d+% sharper than the market over \d+ forecasts\..*Mean over .*gates are open/);
 
     const own = await see('?station=KNYC');
     expect(own.words).toMatch(/Scores: New York All cities/);
     const rows = own.words.match(
-      /\d+ h before the end of the day (Open|Closed) 45 [+−]\d\.\d\d [\w, ]+? of [\d,]+ needed/g,
+      /\d+ h before the end of the day (Open|Closed) 45 [+−]\d\.\d\d [+−]\d\.\d\d to [+−]\d\.\d\d [\w, ]+? of [\d,]+ needed/g,
     )!;
     expect(rows).toHaveLength(4);
     for (const row of rows.filter((text) => text.includes('Open'))) expect(row).toMatch(/ −/);
@@ -125,13 +125,13 @@ describe('the scores page', () => {
 
   it('gives every chart a name, a sentence and a table', async () => {
     const { main, words } = await see();
-    for (const id of ['forest', 'crps', 'reliability']) {
+    for (const id of ['crps', 'reliability']) {
       expect(main).toContain(`aria-labelledby="${id}-title" aria-describedby="${id}-desc"`);
       expect(main).toContain(`<desc id="${id}-desc">`);
     }
     // The reliability chart has a table for each side.
-    expect(main.match(/<caption>/g)).toHaveLength(4);
-    expect(words).toMatch(/Mean over 360 forecasts: Model [\d.]+ °F, Market [\d.]+ °F, Raw ensemble/);
+    expect(main.match(/<caption>/g)).toHaveLength(3);
+    expect(words).toMatch(/Mean over 360 forecasts: Model [\d.]+ °F, Market [\d.]+ °F, Uncorrected model/);
     expect(words).toMatch(/360 calibrated forecasts compared with the market since 7 Oct 2026/);
   });
 

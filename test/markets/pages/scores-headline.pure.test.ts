@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest';
+import { toHeadline } from '../../../src/markets/pages/scores-view.js';
+
+const over = (n: number, model: number, market: number) => ({
+  crps: { n, model, market, raw: 2, climate: 3 },
+});
+
+it('says in one sentence whether the model is sharper than the market, or how many forecasts are missing', () => {
+  const sentences = [
+    over(7104, 1.1, 1.43),
+    over(60, 2.1, 2),
+    over(60, 2.001, 2),
+    over(12, 1, 2),
+    { crps: null },
+  ];
+  expect(sentences.map((scores) => toHeadline(scores, 30))).toEqual([
+    '23% sharper than the market over 7,104 forecasts',
+    '5% less sharp than the market over 60 forecasts',
+    'As sharp as the market over 60 forecasts',
+    'Too few forecasts to tell whether the model is sharper than the market: 12 of 30',
+    'Too few forecasts to tell whether the model is sharper than the market: 0 of 30',
+  ]);
+});
