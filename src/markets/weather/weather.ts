@@ -11,8 +11,11 @@ export function momentsOf({ membersF, spreadF }: Pick<DayEnsemble, 'membersF' | 
   return { mean, variance: spreadF === undefined ? variance : spreadF ** 2 };
 }
 
+export const meanOf = (values: readonly number[]): number =>
+  values.reduce((sum, x) => sum + x, 0) / values.length;
+
 export function meanAndVariance(membersF: readonly number[]): { mean: number; variance: number } {
-  const mean = membersF.reduce((sum, x) => sum + x, 0) / membersF.length;
+  const mean = meanOf(membersF);
   const squares = membersF.reduce((sum, x) => sum + (x - mean) ** 2, 0);
   return { mean, variance: membersF.length > 1 ? squares / (membersF.length - 1) : 0 };
 }
@@ -176,6 +179,17 @@ export interface MinuteBound {
   highestF: number;
   /** The minute that proves it. */
   at: Date;
+  /** Number of minutes at the extreme reading. */
+  count: number;
+  /** Temperatures of recent minutes; absent while the latest report is as recent. */
+  level?: MinuteLevel;
+}
+
+export interface MinuteLevel {
+  /** From the hour of the latest report to the latest minute. */
+  afterHours: number;
+  /** °F: two hours and one hour before the latest minute, and at it. */
+  recentF: readonly [number, number, number];
 }
 
 /**
