@@ -100,7 +100,7 @@ export interface IndexState {
 export interface IndexReader {
   /** Polls each area at its own pace and never rejects. Returns `values`. */
   read(signal: AbortSignal): Promise<readonly ObservedExtreme[]>;
-  /** Of the whole hours, as of the last read. */
+  /** Index values at whole hours, as of the last read. */
   readonly values: readonly ObservedExtreme[];
   /** Whether the readings of another minute should be there by now. */
   isDue(): boolean;

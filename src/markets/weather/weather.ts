@@ -262,7 +262,7 @@ export interface WeatherSource {
   readonly freshMs: number;
   /** Reads current data. Rejects if the data cannot be trusted; the caller keeps its last data. */
   read(signal: AbortSignal): Promise<WeatherData>;
-  /** What is known now, without a request. Default: as of the last read. */
+  /** Knows newer ones than the last read, without a request. */
   observed?(): readonly ObservedExtreme[];
   /** Omitted if past forecasts can no longer be obtained. */
   readonly history?: WeatherHistory;
