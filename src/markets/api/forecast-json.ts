@@ -1,5 +1,5 @@
 import { DAY_MS } from '../../core/time.js';
-import { type ObservedExtreme, MAIN_MODEL } from '../weather/weather.js';
+import { type MinuteBound, type ObservedExtreme, MAIN_MODEL } from '../weather/weather.js';
 import type { DayForecast, StationForecast } from '../learning/forecast.js';
 import { biasOf, lineOf } from '../learning/day-ahead.js';
 import type { Fit } from '../learning/fits.js';
@@ -79,8 +79,14 @@ const toObservedJson = (observed: ObservedExtreme | null) =>
     temperatureF: observed.extremeF,
     observedAt: observed.observedAt.toISOString(),
     fetchedAt: observed.fetchedAt.toISOString(),
-    minutes: observed.minutes ? { ...observed.minutes, at: observed.minutes.at.toISOString() } : null,
+    minutes: observed.minutes ? toBoundJson(observed.minutes) : null,
   };
+
+const toBoundJson = ({ lowestF, highestF, at }: MinuteBound) => ({
+  lowestF,
+  highestF,
+  at: at.toISOString(),
+});
 
 const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => ({
   date: day.date,

@@ -175,7 +175,18 @@ function givenObservation({ ensemble, run, corrected, observed, fits, at }: Know
   const isMixed = models.some(
     ({ model, weight }) => weight > 0 && model !== MAIN_MODEL && model !== EARLIER_RUN,
   );
-  const input = { kind, stationId, extremeF, hoursF, curveF, meanF, deviationF, shape, isMixed };
+  const input = {
+    kind,
+    stationId,
+    extremeF,
+    hoursF,
+    curveF,
+    meanF,
+    deviationF,
+    shape,
+    isMixed,
+    level: minutes?.level,
+  };
   const isOver = at >= run.end;
   const reached = reachedDegree(kind, extremeF);
   // Minutes beyond the reports say that the day's value is another one, but not which.

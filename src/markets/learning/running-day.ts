@@ -8,7 +8,7 @@ import {
   type TemperatureDistribution,
 } from '../market/distribution.js';
 import type { DailyKind } from '../market/market.js';
-import type { MinuteBound } from '../weather/weather.js';
+import type { MinuteBound, MinuteLevel } from '../weather/weather.js';
 import type { LearnedHours } from './extreme-hours.js';
 import {
   LAST_HOUR,
@@ -54,8 +54,8 @@ const LONGEST_AGE_DAYS = 7;
 const RECENT = 3;
 /** The same value as for models without data. */
 const IN_COMMON = 0.5;
-/** Higher peaks are rarer: of two possible degrees, the nearer one is the true one this often. */
-const NEARER = 0.75;
+/** With this many minutes at the extreme reading, its two degrees are equally likely (measured on made-up minutes). */
+const EVEN_MINUTES = 60;
 
 export interface KnownDay {
   kind: DailyKind;
@@ -78,8 +78,8 @@ export const boundBy = (kind: DailyKind, { lowestF, highestF }: MinuteBound): nu
 export const isFarther = (kind: DailyKind, a: number, b: number): boolean => signOf(kind) * (a - b) > 0;
 
 /**
- * Moves the bound of a day in progress to the one that minutes prove. The forecast of later temperatures is independent
- * of them. With two degrees possible, the report stays at the bound only if the nearer one is the true one.
+ * Moves the bound of a day in progress to the one that minutes prove. With two degrees possible, the report stays at the
+ * bound only if the nearer one is the true one. Many minutes at one reading rarely have all been at its nearer degree.
  */
 export function withMinutes(
   kind: DailyKind,
@@ -90,7 +90,8 @@ export function withMinutes(
   const isMaximum = kind === 'daily_maximum';
   const range = isMaximum ? { lowest: null, highest: degree } : { lowest: degree, highest: null };
   const isCertain = minutes.lowestF === minutes.highestF;
-  const stays = probabilityWithin(distribution, { ...range, step: 1 }) * (isCertain ? 1 : NEARER);
+  const nearer = isCertain ? 1 : 1 / (1 + (minutes.count / EVEN_MINUTES) ** 2);
+  const stays = probabilityWithin(distribution, { ...range, step: 1 }) * nearer;
   const bound = isMaximum ? { atLeast: degree } : { atLeast: null, atMost: degree };
   return { distribution: { ...distribution, ...bound, stays }, running: { ...running, stays } };
 }
@@ -128,6 +129,7 @@ export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
   shape: DistributionShape;
   /** The first model alone provides the curve. */
   isMixed: boolean;
+  level?: MinuteLevel | undefined;
 }
 
 /** Either the extreme reached so far or a later value beyond it. */
@@ -136,7 +138,7 @@ export function forecastRunning(
   { fits, missing }: HourFits,
   at: Date,
 ): { distribution: TemperatureDistribution; running: RunningDay } {
-  const { kind, stationId, extremeF, hoursF = [], curveF } = input;
+  const { kind, stationId, extremeF, hoursF = [], curveF, level } = input;
   const degree = reachedDegree(kind, extremeF);
   const bound = kind === 'daily_maximum' ? { atLeast: degree } : { atLeast: null, atMost: degree };
   const hour = latestHour(hoursF);
@@ -148,7 +150,7 @@ export function forecastRunning(
     const { stays } = dayAhead;
     return { distribution: dayAhead, running: { hour, stays, fit: null, fallback, dayAheadShare: 1 } };
   }
-  const byHour = predictSameDay(fit, day);
+  const byHour = predictSameDay(fit, level ? movedTo(level, day, kind) : day);
   const ahead = {
     ...byHour,
     location: signOf(kind) * input.meanF,
@@ -165,6 +167,17 @@ export function forecastRunning(
     shape: 'logistic' as const,
   };
   return { distribution, running: { hour, stays, fit, fallback: null, dayAheadShare } };
+}
+
+/** The day as if its hours ended at the latest minute, so that a fit goes on between reports. */
+function movedTo({ afterHours, recentF }: MinuteLevel, day: DaySoFar, kind: DailyKind): DaySoFar {
+  const last = day.curveF.length - 1;
+  const curveF = day.curveF.map((_, hour) => {
+    const at = Math.min(last, hour + afterHours);
+    const [before, after] = [Math.floor(at), Math.ceil(at)];
+    return day.curveF[before]! + (at - before) * (day.curveF[after]! - day.curveF[before]!);
+  });
+  return { ...day, recentF: recentF.map((temperatureF) => signOf(kind) * temperatureF), curveF };
 }
 
 /**

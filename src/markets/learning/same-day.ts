@@ -1,5 +1,6 @@
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import { sigmoid, softplus, survivalAbove } from '../../core/statistics/distributions.js';
+import { meanOf } from '../weather/weather.js';
 import { crpsOfCensored, fitLinearInSteps, predictLinear, type LinearCase } from './linear-fit.js';
 import { minimizeInSteps, type Objective } from './minimize.js';
 
@@ -73,7 +74,7 @@ function variablesOf(day: DaySoFar, { stationBiasF, stationExtremeBiasF }: Biase
   const errors = recent.map((t, i) => t - (curveF[hour + 1 - recent.length + i]! - biasF));
   const latest = recent.at(-1)!;
   const ahead = peak - reachedF;
-  const below = latest - reachedF;
+  const below = Math.min(0, latest - reachedF);
   const error = errors.at(-1)!;
   return Float64Array.of(
     1,
@@ -91,8 +92,6 @@ function variablesOf(day: DaySoFar, { stationBiasF, stationExtremeBiasF }: Biase
     below,
   );
 }
-
-const meanOf = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;
 
 /** °F: a grid point is often too warm by day and too cold by night. */
 interface Biases {

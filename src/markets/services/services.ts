@@ -67,7 +67,7 @@ export const tradingJobs = (
         {
           name: 'read-minutes',
           schedule: '*/2 * * * * *',
-          run: async () => index.isDue() && refresher.readWeather(),
+          run: async () => index.isDue() && refresher.readMinutes(),
         },
       ]
     : []),
@@ -177,7 +177,7 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
   });
   const names = { marketSource: markets.name, forecastSource: weather.name };
   const shared = { store, calibration, names };
-  const { refresher, tape } = createSnapshots(context, overrides, { ...shared, markets, weather });
+  const { refresher, tape } = createSnapshots(context, overrides, { ...shared, markets, weather, index });
   const prints = tapedPrints(markets, tape, clock);
   const printFollower =
     tape && createPrintFollower({ prints, tickers: () => signalTickers(store.current), clock, log });
@@ -288,7 +288,14 @@ function chooseSources(
 function createSnapshots(
   { clock, log, config, metrics }: WorkContext,
   { replay, refreshTimes }: TradingOverrides,
-  { markets, weather, store, calibration, names }: Shared & Pick<Sources, 'markets' | 'weather'>,
+  {
+    markets,
+    weather,
+    index,
+    store,
+    calibration,
+    names,
+  }: Shared & Pick<Sources, 'markets' | 'weather' | 'index'>,
 ): { refresher: Refresher; tape: TapeWriter | undefined } {
   const { tapeFile, paperCash: bankroll } = config.trading;
   if (replay)
@@ -300,6 +307,7 @@ function createSnapshots(
   const refresher = createRefresher({
     markets,
     weather,
+    minutes: index,
     model: calibratedModel,
     calibration,
     store,

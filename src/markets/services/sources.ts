@@ -145,8 +145,13 @@ export function createSources(options: SourceOptions): Sources {
       }),
   };
   const observed = {
-    observations: observationParts(options, { index, world }),
-    addMinutes: minutes?.addTo,
+    observations: observationParts(options, world, index !== undefined),
+    minutes: index && {
+      get values() {
+        return index.values;
+      },
+      addTo: minutes.addTo,
+    },
   };
   const mesonet = { baseUrl: config.mesonetBaseUrl, clock, log };
   const createWeather = {
@@ -187,7 +192,8 @@ export const forecasterIn =
 
 function observationParts(
   { config, clock, log, observations = [] }: SourceOptions,
-  { index, world }: Pick<Sources, 'index' | 'world'>,
+  world: Sources['world'],
+  isReal: boolean,
 ): ObservationPart[] {
   const weather = createSimulatedWeatherSource({ ...world, clock });
   const reader =
@@ -195,14 +201,7 @@ function observationParts(
       ? createObservationReader({ baseUrl: config.nwsBaseUrl, clock, log })
       : { read: async (signal: AbortSignal) => (await weather.read(signal)).observed };
   const stations = { name: 'observations', everyMs: OBSERVATIONS_EVERY_MS, ...reader };
-  // No interval, because the index reader paces each city itself.
-  return index
-    ? [
-        stations,
-        ...observations,
-        { name: 'values of the index', everyMs: 0, read: (signal) => index.read(signal) },
-      ]
-    : [stations];
+  return isReal ? [stations, ...observations] : [stations];
 }
 
 /** Some endpoints require a signature. */

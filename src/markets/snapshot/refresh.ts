@@ -14,6 +14,8 @@ import { createSourcePart, type SourcePart } from './source-part.js';
 export interface RefreshDeps {
   markets: MarketSource;
   weather: WeatherSource;
+  /** Read on their own. Never rejects. */
+  minutes?: { read(signal: AbortSignal): Promise<unknown> } | undefined;
   model: ForecastModel;
   calibration: Pick<CalibrationStore, 'current'>;
   store: SnapshotStore;
@@ -30,8 +32,8 @@ export interface RefreshDeps {
 export interface Refresher {
   /** A concurrent call joins the running refresh. Never rejects. */
   refresh(): Promise<void>;
-  /** Asks only for the weather, ahead of the next refresh. Never rejects. */
-  readWeather(): Promise<void>;
+  /** Takes new one-minute readings into account, ahead of the next refresh. Never rejects. */
+  readMinutes(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -67,7 +69,11 @@ export function createRefresher(deps: RefreshDeps): Refresher {
   const refreshes = shareRun(once);
   return {
     refresh: refreshes.run,
-    readWeather: () => (asking ??= askForecasts()),
+    async readMinutes() {
+      await deps.minutes?.read(AbortSignal.any([stopping.signal, AbortSignal.timeout(timeOutMs)]));
+      maker.moveObserved();
+      if (!isSwapAhead) await maker.swap();
+    },
     async stop() {
       stopping.abort();
       maker.stop();
@@ -95,6 +101,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
   const { changes } = deps.markets;
   const unsubscribe = changes?.subscribe(patch);
   let sequence = 0;
+  let moved: { of: WeatherData; data: WeatherData } | undefined;
   let swapping = Promise.resolve();
 
   async function swapNow(): Promise<void> {
@@ -139,7 +146,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
       sequence: ++sequence,
       at: new Date(clock.now()),
       data,
-      weather: weather.data,
+      weather: moved?.of === weather.data ? moved?.data : weather.data,
       calibration: deps.calibration.current,
       sources,
     };
@@ -148,6 +155,12 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
   }
 
   return {
+    /** Keeps the forecasts of the last read. */
+    moveObserved(): void {
+      const { data } = weather;
+      const observed = deps.weather.observed?.();
+      if (data && observed) moved = { of: data, data: { ...data, observed } };
+    },
     /** One after another, each with the data available when it starts. */
     swap: (): Promise<void> => (swapping = swapping.then(swapNow)),
     get swapping() {

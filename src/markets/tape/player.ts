@@ -73,7 +73,7 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
             .finally(resolveEnded);
           await Promise.resolve();
         },
-        readWeather: () => Promise.resolve(),
+        readMinutes: () => Promise.resolve(),
         async stop() {
           stopping.abort();
           await playing;

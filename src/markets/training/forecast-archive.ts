@@ -124,6 +124,8 @@ export interface Archive {
   addHours(hours: readonly KnownHour[]): Promise<number>;
   /** Returns the data known at a time, over the 90 days before it (60 for hourly targets). */
   asOf(at: Date): Promise<KnownHistory>;
+  /** Returns the hourly reports known at a time, over the 65 days before it. */
+  hoursAsOf(at: Date): Promise<KnownHour[]>;
   /**
    * Returns years of data for one station, with the first model's runs thinned to one per half day; undefined if the
    * history is too short.
@@ -187,6 +189,7 @@ export function createArchive(options: ArchiveOptions): Archive {
     addReports: (reports) => counted(addAll(reports, (chunk) => insertReports(orm, marketSource, chunk))),
     addHours: (hours) => addAll(hours, (chunk) => insertHours(orm, forecastSource, chunk)),
     asOf: (at) => readKnown(options, at),
+    hoursAsOf: (at) => readKnownHours(options, at),
     longAsOf: (at, wanted) => readLong(options, at, wanted),
     async deleteBefore(date, long) {
       await deleteOldRuns(orm, date, long);
@@ -196,13 +199,15 @@ export function createArchive(options: ArchiveOptions): Archive {
   };
 }
 
-async function readKnown(
-  { db: { orm }, forecastSource, furtherModels = [], marketSource }: ArchiveOptions,
-  at: Date,
-): Promise<KnownHistory> {
+async function readKnown(options: ArchiveOptions, at: Date): Promise<KnownHistory> {
+  const {
+    db: { orm },
+    forecastSource,
+    furtherModels = [],
+    marketSource,
+  } = options;
   const runs: KnownRun[] = [];
   const reports: SettledDay[] = [];
-  const hours: KnownHour[] = [];
   // Reads one kind and station at a time, and yields to other work in between.
   for (const kind of temperatureKinds) {
     const window = { kind, at, from: dateBefore(at, WINDOW_DAYS[kind]) };
@@ -217,12 +222,21 @@ async function readKnown(
       await nextTurn();
     }
   }
+  const hours = await readKnownHours(options, at);
+  return KnownHistory.at(at, { runs, reports, hours });
+}
+
+async function readKnownHours(
+  { db: { orm }, forecastSource }: Pick<ArchiveOptions, 'db' | 'forecastSource'>,
+  at: Date,
+): Promise<KnownHour[]> {
+  const hours: KnownHour[] = [];
   for (const { id } of stations) {
     const window = { forecastSource, stationId: id, from: dateBefore(at, HOURS_WINDOW_DAYS), at };
     for (const hour of await readHours(orm, window)) hours.push(hour);
     await nextTurn();
   }
-  return KnownHistory.at(at, { runs, reports, hours });
+  return hours;
 }
 
 async function readLong(

@@ -73,16 +73,8 @@ export function* trainHoursInSteps(
     fits: [] as HourFit[],
     missing: [] as HourFits['missing'][number][],
     added: [] as TrainedHourFit[],
-    extremes: [] as LearnedHours[],
+    extremes: learnAllExtremeHours(history.hours),
   };
-  for (const [stationId, own] of groupBy(days, (day) => day.stationId))
-    for (const kind of dailyKinds) {
-      const learned = learnExtremeHours(
-        kind,
-        own.map(({ hours: known }) => known.map((hour) => hour?.temperatureF)),
-      );
-      if (learned) made.extremes.push({ ...learned, kind, stationId });
-    }
   yield;
   for (const kind of dailyKinds)
     for (const hour of hours) {
@@ -95,6 +87,22 @@ export function* trainHoursInSteps(
       yield;
     }
   return made;
+}
+
+/** Each station's, from the days of its reports. */
+export function learnAllExtremeHours(hours: readonly KnownHour[]): LearnedHours[] {
+  const known = hours.filter(({ temperatureF }) => isPossible(temperatureF));
+  return [...groupBy(known, ({ stationId }) => stationId)].flatMap(([stationId, own]) => {
+    const days = [...groupBy(own, ({ date }) => date).values()].map((day) => {
+      const hoursF: number[] = [];
+      for (const { hour, temperatureF } of day) hoursF[hour] = temperatureF;
+      return hoursF;
+    });
+    return dailyKinds.flatMap((kind) => {
+      const learned = learnExtremeHours(kind, days);
+      return learned ? [{ ...learned, kind, stationId }] : [];
+    });
+  });
 }
 
 type HourKey = Pick<HourFit, 'kind' | 'hour'>;

@@ -11,6 +11,7 @@ import { stations } from '../market/stations.js';
 import type { CalibrationStore } from '../snapshot/snapshot.js';
 import type { News } from './news.js';
 import type { Archive } from './forecast-archive.js';
+import { learnAllExtremeHours } from './train-hours.js';
 import { isRecent } from './make-fit.js';
 import {
   deleteOldFits,
@@ -49,7 +50,7 @@ const HOUR_FITS_KEPT_DAYS = 60;
 
 /** Keeps the forecast calibrated. Several instances may run at the same time. */
 export interface Trainer {
-  /** Loads the newest stored fits, which are used until newer ones are made. Never rejects. */
+  /** Loads the newest stored fits, which are used until newer ones are made, and the hours of extremes. Never rejects. */
   load(): Promise<void>;
   learn(news: News): Promise<void>;
   /**
@@ -175,16 +176,18 @@ async function storeFits(
   }
 }
 
-async function loadStored({ db, sources, calibration, clock, log }: TrainerOptions): Promise<void> {
+async function loadStored({ db, archive, sources, calibration, clock, log }: TrainerOptions): Promise<void> {
   try {
     const at = new Date(clock.now());
     const after = new Date(at.getTime() - LONGEST_AGE_DAYS * DAY_MS);
     const fits = await newestFits(db.orm, sources, { at, after });
     const ofHours = await newestHourFits(db.orm, sources, { at, after });
     const mixes = await newestMixes(db.orm, sources, { at, after });
-    if (fits.length === 0 || calibration.current.fits.madeAt !== null) return;
-    const madeAt = new Date(Math.max(...fits.map(({ trainedAt }) => trainedAt.getTime())));
-    calibration.replace({ fits: { madeAt, fits, mixes, hours: { fits: ofHours, missing: [] } } });
+    const extremes = learnAllExtremeHours(await archive.hoursAsOf(at));
+    if (fits.length + extremes.length === 0 || calibration.current.fits.madeAt !== null) return;
+    const madeAt =
+      fits.length === 0 ? null : new Date(Math.max(...fits.map(({ trainedAt }) => trainedAt.getTime())));
+    calibration.replace({ fits: { madeAt, fits, mixes, hours: { fits: ofHours, missing: [], extremes } } });
   } catch (error) {
     log.warn({ err: error }, 'the stored fits could not be read; new ones will be computed');
   }

@@ -10,7 +10,7 @@ import {
   MIN_MEMBERS,
   NoHistoryError,
   createObserver,
-  type AddMinutes,
+  type MinuteFeeds,
   type DayEnsemble,
   type ObservationPart,
   type WeatherSource,
@@ -221,14 +221,14 @@ const noHistoryStatuses = new Set([404, 410, 501]);
 interface HttpModelOptions {
   url: string;
   observations: readonly ObservationPart[];
-  addMinutes?: AddMinutes | undefined;
+  minutes?: MinuteFeeds | undefined;
   clock: Clock;
   log: Logger;
 }
 
 /** The operator's own model; docs/examples/README.md has the contract. Forecasts do not depend on observations. */
 export function createHttpModelSource(options: HttpModelOptions): WeatherSource {
-  const { url, observations, addMinutes, clock, log } = options;
+  const { url, observations, minutes, clock, log } = options;
   let name: string | undefined;
 
   const pollForecasts = createPoll(clock, FORECASTS_EVERY_MS, async (signal) => {
@@ -242,16 +242,22 @@ export function createHttpModelSource(options: HttpModelOptions): WeatherSource 
     name = model ?? name;
     return runs;
   });
-  const observe = createObserver(observations, { clock, log, addMinutes });
+  const observer = createObserver(observations, { clock, log, minutes });
 
   return {
     name: 'http',
     freshMs: MINUTE_MS,
     async read(signal) {
-      const [forecast, { observed, notes }] = await Promise.all([pollForecasts(signal), observe(signal)]);
+      const [forecast] = await Promise.all([pollForecasts(signal), observer.read(signal)]);
       const ensembles = lastForecasts(forecast, { clock, log, what: 'forecasts' });
-      return { fetchedAt: new Date(clock.now()), notes, ensembles, observed };
+      return {
+        fetchedAt: new Date(clock.now()),
+        notes: observer.notes(),
+        ensembles,
+        observed: observer.observed(),
+      };
     },
+    observed: () => observer.observed(),
     history: {
       async readRuns(range, signal) {
         try {

@@ -98,8 +98,10 @@ export interface IndexState {
 }
 
 export interface IndexReader {
-  /** Returns the values of the whole hours so far. Polls each area at its own pace and never rejects. */
+  /** Polls each area at its own pace and never rejects. Returns `values`. */
   read(signal: AbortSignal): Promise<readonly ObservedExtreme[]>;
+  /** Index values at whole hours, as of the last read. */
+  readonly values: readonly ObservedExtreme[];
   /** Whether the readings of another minute should be there by now. */
   isDue(): boolean;
   /** As of the last read: the cities of `indexAreas` in their order, then the others that the venue lists. */
@@ -127,6 +129,7 @@ export function createIndexReader(options: IndexOptions): IndexReader {
   const cities = new Map(indexAreas.map((area) => [area.indexId, create(area.indexId, area)]));
   const areas = [...cities.values()];
   let states: readonly IndexState[] = areas.map(({ state }) => state);
+  let values: readonly ObservedExtreme[] = [];
   const pollIds = createPoll(clock, CITIES_EVERY_MS, (signal) => readCityIds(client, signal));
   return {
     async read(signal) {
@@ -139,11 +142,14 @@ export function createIndexReader(options: IndexOptions): IndexReader {
         .filter(({ area, calibration }) => area !== null || calibration !== null);
       const members = states.flatMap(({ calibration }) => calibration?.members ?? []);
       if (states.every(({ calibration }) => calibration)) minutes?.keepOnly(new Set(members.map(stationOf)));
-      return hours.flat();
+      return (values = hours.flat());
     },
     isDue: () => pace.isFree() && [...cities.values()].some((city) => city.isDue()),
     get states() {
       return states;
+    },
+    get values() {
+      return values;
     },
   };
 }

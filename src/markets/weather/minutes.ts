@@ -1,7 +1,7 @@
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { climateDayOf } from '../market/climate-day.js';
 import { findStation } from '../market/stations.js';
-import type { MinuteBound, ObservedExtreme } from './weather.js';
+import { meanOf, type MinuteBound, type MinuteLevel, type ObservedExtreme } from './weather.js';
 
 /** As the venue's index lists a member. */
 export interface MemberReading {
@@ -95,8 +95,10 @@ export function createMinuteBook() {
     const report = latestReport(hoursF, start);
     const minutes = minutesOf(stationId).filter(([ms]) => ms >= start.getTime() && ms < end.getTime());
     if (!report || findProblem(minutes, report, Math.min(now, end.getTime())) !== null) return observed;
-    const bound = boundOf(kind, trustedOf(minutes, report));
-    return bound ? { ...observed, minutes: bound } : observed;
+    const trusted = trustedOf(minutes, report);
+    const bound = boundOf(kind, trusted);
+    const level = levelOf(trusted, report);
+    return bound ? { ...observed, minutes: { ...bound, ...(level && { level }) } } : observed;
   }
 
   return {
@@ -171,9 +173,49 @@ const trustedOf = (minutes: readonly [number, Minute][], report: Report): [numbe
 function boundOf(
   kind: 'daily_maximum' | 'daily_minimum',
   trusted: readonly [number, number][],
-): MinuteBound | undefined {
-  const isMore = (a: number, b: number) => (kind === 'daily_maximum' ? a > b : a < b);
-  let most: [number, number] | undefined;
-  for (const one of trusted) if (!most || isMore(one[1], most[1])) most = one;
-  return most && { ...degreesOf(most[1]), at: new Date(most[0]) };
+): Omit<MinuteBound, 'level'> | undefined {
+  const all = trusted.map(([, celsius]) => celsius);
+  const most = (kind === 'daily_maximum' ? Math.max : Math.min)(...all);
+  const first = trusted[all.indexOf(most)];
+  const count = all.filter((celsius) => celsius === most).length;
+  return first && { ...degreesOf(most), at: new Date(first[0]), count };
+}
+
+/** A report is better than minutes until they are this much newer (measured); without reports, the curve is too old. */
+const NEWER_MS = { least: 15 * MINUTE_MS, most: 75 * MINUTE_MS };
+/** A line through this many minutes follows the temperature and evens out the whole °C. */
+const TREND_MS = 30 * MINUTE_MS;
+const ABOUT_MS = 10 * MINUTE_MS;
+const LEAST_READINGS = 10;
+
+function levelOf(trusted: readonly [number, number][], report: Report): MinuteLevel | undefined {
+  const latest = trusted.at(-1)?.[0] ?? 0;
+  const newerMs = latest - report.at;
+  if (newerMs < NEWER_MS.least || newerMs > NEWER_MS.most) return undefined;
+  const points = trusted.map(([ms, celsius]) => ({ ms, temperatureF: middleOf(celsius) }));
+  const within = (from: number, to: number) => points.filter(({ ms }) => ms >= from && ms <= to);
+  const around = (ms: number) => within(ms - ABOUT_MS, ms + ABOUT_MS);
+  const trend = within(latest - TREND_MS + MINUTE_MS, latest);
+  const before = [around(latest - 2 * HOUR_MS), around(latest - HOUR_MS)] as const;
+  if ([...before, trend].some(({ length }) => length < LEAST_READINGS)) return undefined;
+  const [first, second] = before.map((part) => meanOf(part.map(({ temperatureF }) => temperatureF)));
+  return { afterHours: newerMs / HOUR_MS, recentF: [first!, second!, endOfLine(trend)] };
+}
+
+/** °F, in the middle of the degrees that a station rounds to these whole °C. */
+function middleOf(celsius: number): number {
+  const { lowestF, highestF } = degreesOf(celsius);
+  return (lowestF + highestF) / 2;
+}
+
+/** By least squares, at the last minute. */
+function endOfLine(points: readonly { ms: number; temperatureF: number }[]): number {
+  const meanMs = meanOf(points.map(({ ms }) => ms));
+  const meanF = meanOf(points.map(({ temperatureF }) => temperatureF));
+  let [product, square] = [0, 0];
+  for (const { ms, temperatureF } of points) {
+    product += (ms - meanMs) * (temperatureF - meanF);
+    square += (ms - meanMs) ** 2;
+  }
+  return meanF + (product / square) * (points.at(-1)!.ms - meanMs);
 }

@@ -11,7 +11,7 @@ import {
   EARLIER_MS,
   MAIN_MODEL,
   meanAndVariance,
-  type AddMinutes,
+  type MinuteFeeds,
   type DayEnsemble,
   type ObservationPart,
   type WeatherSource,
@@ -312,7 +312,7 @@ interface OpenMeteoOptions {
   historyBaseUrl: string;
   apiKey?: string | undefined;
   observations: readonly ObservationPart[];
-  addMinutes?: AddMinutes | undefined;
+  minutes?: MinuteFeeds | undefined;
   /** Models that other services provide station by station. */
   byPlace?: readonly PlaceForecasts[];
   clock: Clock;
@@ -321,7 +321,7 @@ interface OpenMeteoOptions {
 
 /** Reads Open-Meteo models and observations, each polled at its own pace. The first model works without the others. */
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
-  const { baseUrl, historyBaseUrl, apiKey, observations, addMinutes, byPlace = [], clock, log } = options;
+  const { baseUrl, historyBaseUrl, apiKey, observations, minutes, byPlace = [], clock, log } = options;
   const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock, log };
   const pollEnsembles = createPoll(clock, gefs.everyMs, (signal) => readEnsembles(gefs, hosts, signal));
   const further = furtherModels.map((model) => ({
@@ -329,17 +329,17 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
     read: createFurtherModel(model, hosts, log),
   }));
   const earlierThan = createEarlierRuns();
-  const observe = createObserver(observations, { clock, log, addMinutes });
+  const observer = createObserver(observations, { clock, log, minutes });
 
   return {
     name: 'openmeteo',
     furtherModels: [...furtherModels, ...byPlace].map(({ model }) => model),
     freshMs: MINUTE_MS,
     async read(signal) {
-      const [forecast, seen, ofPlaces, ...others] = await Promise.all([
+      const [forecast, ofPlaces, , ...others] = await Promise.all([
         pollEnsembles(signal),
-        observe(signal),
         Promise.all(byPlace.map((each) => each.read(signal))),
+        observer.read(signal),
         ...further.map(async ({ name, read }) => ({ name, ...(await read(signal)) })),
       ]);
       const { ensembles, notes } = lastForecasts(forecast, { clock, log, what: 'ensembles' });
@@ -349,7 +349,7 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
           ...notes,
           ...others.flatMap((other) => ('missing' in other ? [noteOf(other)] : other.notes)),
           ...ofPlaces.flatMap(({ notes }) => notes),
-          ...seen.notes,
+          ...observer.notes(),
         ],
         ensembles: [
           ...ensembles,
@@ -357,9 +357,10 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
           ...others.flatMap((other) => ('missing' in other ? [] : other.ensembles)),
           ...ofPlaces.flatMap((each) => each.ensembles),
         ],
-        observed: seen.observed,
+        observed: observer.observed(),
       };
     },
+    observed: () => observer.observed(),
     history: {
       readRuns: (range, signal) =>
         readPreviousRuns({ baseUrl: historyBaseUrl, apiKey, clock, log }, range, signal),

@@ -11,8 +11,11 @@ export function momentsOf({ membersF, spreadF }: Pick<DayEnsemble, 'membersF' | 
   return { mean, variance: spreadF === undefined ? variance : spreadF ** 2 };
 }
 
+export const meanOf = (values: readonly number[]): number =>
+  values.reduce((sum, x) => sum + x, 0) / values.length;
+
 export function meanAndVariance(membersF: readonly number[]): { mean: number; variance: number } {
-  const mean = membersF.reduce((sum, x) => sum + x, 0) / membersF.length;
+  const mean = meanOf(membersF);
   const squares = membersF.reduce((sum, x) => sum + (x - mean) ** 2, 0);
   return { mean, variance: membersF.length > 1 ? squares / (membersF.length - 1) : 0 };
 }
@@ -116,10 +119,20 @@ const isSound = (membersF: readonly number[]): boolean => membersF.length > 0 &&
 const isNewer = (a: DayEnsemble, b: DayEnsemble): boolean =>
   a.modelRunAt.getTime() === b.modelRunAt.getTime() ? a.fetchedAt > b.fetchedAt : a.modelRunAt > b.modelRunAt;
 
-type Observe = (signal: AbortSignal) => Promise<Required<Pick<WeatherData, 'observed' | 'notes'>>>;
+/** The venue's index and its one-minute readings, which are read on their own, so that they wait for no other service. */
+export interface MinuteFeeds {
+  /** As of the last read. */
+  readonly values: readonly ObservedExtreme[];
+  /** Adds what one-minute readings prove of an extreme. */
+  addTo(observed: ObservedExtreme, nowMs: number): ObservedExtreme;
+}
 
-/** Adds what one-minute readings prove of an extreme. */
-export type AddMinutes = (observed: ObservedExtreme, nowMs: number) => ObservedExtreme;
+export interface Observer {
+  read(signal: AbortSignal): Promise<void>;
+  /** As of the last answer of each service, and of the newest minute. */
+  observed(): readonly ObservedExtreme[];
+  notes(): readonly VenueNote[];
+}
 
 export interface ObservationPart {
   name: string;
@@ -134,21 +147,22 @@ export interface ObservationPart {
  */
 export function createObserver(
   parts: readonly ObservationPart[],
-  { clock, log, addMinutes }: { clock: Clock; log: Logger; addMinutes?: AddMinutes | undefined },
-): Observe {
+  { clock, log, minutes }: { clock: Clock; log: Logger; minutes?: MinuteFeeds | undefined },
+): Observer {
   const polls = parts.map(({ name, everyMs, read }) => ({ name, poll: createPoll(clock, everyMs, read) }));
-  return async (signal) => {
-    const polled = await Promise.all(
-      polls.map(async ({ name, poll }) => ({ name, ...(await poll(signal)) })),
-    );
-    for (const { name, problem, isNews } of polled)
-      if (isNews) log.warn({ err: problem }, `no new ${name}; the last ones are kept`);
-    return {
-      observed: polled.flatMap(({ value = [] }) =>
-        addMinutes ? value.map((each) => addMinutes(each, clock.now())) : value,
-      ),
-      notes: parts.flatMap(({ notes }) => notes?.() ?? []),
-    };
+  return {
+    async read(signal) {
+      const polled = await Promise.all(
+        polls.map(async ({ name, poll }) => ({ name, ...(await poll(signal)) })),
+      );
+      for (const { name, problem, isNews } of polled)
+        if (isNews) log.warn({ err: problem }, `no new ${name}; the last ones are kept`);
+    },
+    observed() {
+      const known = polls.flatMap(({ poll }) => poll.last.value ?? []);
+      return minutes ? [...known.map((each) => minutes.addTo(each, clock.now())), ...minutes.values] : known;
+    },
+    notes: () => parts.flatMap(({ notes }) => notes?.() ?? []),
   };
 }
 
@@ -176,6 +190,17 @@ export interface MinuteBound {
   highestF: number;
   /** The minute that proves it. */
   at: Date;
+  /** Number of minutes at the extreme reading. */
+  count: number;
+  /** Temperatures of recent minutes; absent while the latest report is as recent. */
+  level?: MinuteLevel;
+}
+
+export interface MinuteLevel {
+  /** From the hour of the latest report to the latest minute. */
+  afterHours: number;
+  /** °F: two hours and one hour before the latest minute, and at it. */
+  recentF: readonly [number, number, number];
 }
 
 /**
@@ -237,6 +262,8 @@ export interface WeatherSource {
   readonly freshMs: number;
   /** Reads current data. Rejects if the data cannot be trusted; the caller keeps its last data. */
   read(signal: AbortSignal): Promise<WeatherData>;
+  /** Knows newer ones than the last read, without a request. */
+  observed?(): readonly ObservedExtreme[];
   /** Omitted if past forecasts can no longer be obtained. */
   readonly history?: WeatherHistory;
 }

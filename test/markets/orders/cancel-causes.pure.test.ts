@@ -139,7 +139,7 @@ describe('an order near the extreme so far', () => {
   // The bracket is 40° to 41°, so its borders are 40 and 42 °F.
   const reported = after(-5);
   const now = after(10);
-  const bound = (lowestF: number) => ({ lowestF, highestF: lowestF, at: after(5) });
+  const bound = (lowestF: number) => ({ lowestF, highestF: lowestF, at: after(5), count: 1 });
 
   it.each<[string, Partial<Seen>, RegExp | undefined]>([
     ['is cancelled two degrees below the border', { extremeF: 38.1 }, /one minute at 40 °F would decide it/],

@@ -97,6 +97,7 @@ it.each(days.flatMap((day) => [135, 147, 156].map((delay) => ({ ...day, delay })
     expect(border.bracket).toMatchObject({ floor: reaches - 2, cap: reaches - 1 });
     const cheap = event.markets.map(() => makeBook([[1, 100]], [[95, 100]]));
     const store = createSnapshotStore();
+    let answers = 0;
     refresher = createRefresher({
       markets: {
         name: 'test',
@@ -106,12 +107,14 @@ it.each(days.flatMap((day) => [135, 147, 156].map((delay) => ({ ...day, delay })
       weather: {
         name: 'test',
         freshMs: MINUTE,
-        read: async (signal) => {
-          await index.read(signal);
-          const seen = [minutes.addTo(observed, now)];
-          return { fetchedAt: new Date(now), ensembles: [ensemble], observed: seen };
+        // The service of the forecasts answers once, and hangs from then on.
+        read: async () => {
+          if (answers++ > 0) await new Promise(() => {});
+          return { fetchedAt: new Date(now), ensembles: [ensemble], observed: [] };
         },
+        observed: () => [minutes.addTo(observed, now)],
       },
+      minutes: index,
       model,
       calibration: createCalibrationStore({
         fits: noFits,
@@ -122,6 +125,7 @@ it.each(days.flatMap((day) => [135, 147, 156].map((delay) => ({ ...day, delay })
       clock,
       log,
       metrics: createMetrics([createMarketMetrics]),
+      forecastWaitMs: 1,
     });
     const order = {
       ticker: border.ticker,
@@ -136,7 +140,7 @@ it.each(days.flatMap((day) => [135, 147, 156].map((delay) => ({ ...day, delay })
     for (; now < minute + 5 * MINUTE && refuted === undefined; now += SECOND) {
       const second = (now / SECOND) % 60;
       if (second % 30 === 0) await refresher.refresh();
-      if (second % 2 === 0 && index.isDue()) await refresher.readWeather();
+      if (second % 2 === 0 && index.isDue()) await refresher.readMinutes();
       if (second % 15 === 4 && store.current && !gone) {
         const why = findCause(order, { snapshots: store, nowMs: now });
         if (why !== undefined) gone = { at: now, why };

@@ -53,7 +53,7 @@ describe('the line of a day', () => {
   });
 
   it('says what minutes prove, when extremes occur, and why minutes are left out', () => {
-    const minutes = { lowestF: 87, highestF: 88, at: at(11, 31) };
+    const minutes = { lowestF: 87, highestF: 88, at: at(11, 31), count: 1 };
     const known = { ...day, observed: observed({ minutes }), extremeHours: { from: 11, to: 15, days: 44 } };
     const chart = toDayLine(known, { ...feed, problem: 'it has stopped' }, start)!;
     expect(chart.summary).toBe(

@@ -5,6 +5,7 @@ import { createArchive } from '../../../src/markets/training/forecast-archive.js
 import { noNews } from '../../../src/markets/training/news.js';
 import { createTrainer } from '../../../src/markets/training/trainer.js';
 import { createCalibrationStore } from '../../../src/markets/snapshot/snapshot.js';
+import { extremeHoursOf } from '../../../src/markets/learning/extreme-hours.js';
 import { noFits } from '../../../src/markets/learning/fits.js';
 import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
 import { forecastFits } from '../../../src/markets/learning/table.js';
@@ -91,6 +92,34 @@ describe('the trainer', () => {
     isFilling = false;
     await trainer.learn(noNews);
     expect(calibration.current.fits.madeAt).toEqual(at);
+  });
+
+  it("knows the hours of a station's extremes before its first training", async () => {
+    const { db } = database;
+    const sources = { forecastSource: 'restarted', marketSource: 'restarted' };
+    const archive = createArchive({ db, ...sources });
+    const start = Date.parse('2026-10-10T05:00:00Z');
+    const hours = Array.from({ length: 30 * 24 }, (_, i) => ({
+      stationId: 'KNYC',
+      date: new Date(start + Math.floor(i / 24) * DAY_MS).toISOString().slice(0, 10),
+      hour: i % 24,
+      temperatureF: 60 - Math.abs((i % 24) - 13),
+      highestF: null,
+      lowestF: null,
+      observedAt: new Date(start + i * 3_600_000),
+      fetchedAt: new Date(start + i * 3_600_000),
+    }));
+    await archive.addHours(hours);
+    const calibration = createCalibrationStore();
+    const log = pino({ level: 'silent' });
+    await createTrainer({ db, archive, sources, calibration, clock: service.clock, log }).load();
+    const extremes = calibration.current.fits.hours!.extremes;
+    expect(extremeHoursOf(extremes, { kind: 'daily_maximum', stationId: 'KNYC' })).toMatchObject({
+      from: 12,
+      to: 14,
+      days: 30,
+    });
+    expect(calibration.current.fits.madeAt).toBeNull();
   });
 
   it('learns from new data, stores each fit with its data, and uses it for forecasts', async () => {

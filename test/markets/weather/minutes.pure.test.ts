@@ -60,14 +60,47 @@ describe('whole °C', () => {
   });
 });
 
+describe('the level of recent minutes', () => {
+  /** From 8:00 on, 1 °C more each half hour, as whole °C. */
+  const rising = (until: string) =>
+    Array.from({ length: (at(until).getTime() - at('08:00').getTime()) / MINUTE + 1 }, (_, i) =>
+      reading(later(at('08:00'), i), 24 + Math.round(i / 30)),
+    );
+  const levelAt = (time: string, readings = rising(time)) => {
+    take(later(at(time), 2), ...readings);
+    return boundAt(later(at(time), 2), observed({ hoursF: hours(11, 86) }))?.level;
+  };
+
+  it('follows the temperature after the latest report', () => {
+    const level = levelAt('11:30')!;
+    expect(level.afterHours).toBe(0.5);
+    for (const [i, celsius] of [27, 29, 31].entries())
+      expect(Math.abs(level.recentF[i]! - (celsius * 1.8 + 32))).toBeLessThan(0.8);
+  });
+
+  it('waits until minutes are a quarter of an hour newer than the report, and ends when reports are missing', () => {
+    expect(levelAt('11:14')).toBeUndefined();
+    expect(levelAt('11:15')).toBeDefined();
+    expect(levelAt('12:15')).toBeDefined();
+    expect(levelAt('12:16')).toBeUndefined();
+  });
+
+  it('needs ten readings around each of its three times', () => {
+    const since = (time: string) => rising('11:30').filter((each) => each.at >= at(time));
+    expect(levelAt('11:30', since('09:31'))).toBeDefined();
+    book = createMinuteBook();
+    expect(levelAt('11:30', since('09:32'))).toBeUndefined();
+  });
+});
+
 describe('the bound of one-minute readings', () => {
   const peak = at('11:31');
 
   it('rises with a pending reading near the minute before and the latest report', () => {
     take(at('11:32'), reading(at('11:29'), 29), reading(at('11:30'), 30, 'pending'));
-    expect(boundAt(at('11:33'))).toEqual({ lowestF: 86, highestF: 86, at: at('11:30') });
+    expect(boundAt(at('11:33'))).toEqual({ lowestF: 86, highestF: 86, at: at('11:30'), count: 1 });
     take(later(peak, 3), reading(peak, 31, 'pending'));
-    expect(boundAt(later(peak, 3))).toEqual({ lowestF: 87, highestF: 88, at: peak });
+    expect(boundAt(later(peak, 3))).toEqual({ lowestF: 87, highestF: 88, at: peak, count: 1 });
   });
 
   it('stays with the peak that lasted one minute, and with the extreme of reports', () => {
@@ -76,10 +109,21 @@ describe('the bound of one-minute readings', () => {
     expect(book.addTo(observed(), at('11:40').getTime()).extremeF).toBe(84.9);
   });
 
+  it('counts the minutes at the extreme reading', () => {
+    take(
+      at('11:40'),
+      reading(at('11:30'), 30),
+      reading(peak, 31),
+      reading(at('11:32'), 31),
+      reading(at('11:33'), 29),
+    );
+    expect(boundAt(at('11:40'))).toMatchObject({ lowestF: 87, at: peak, count: 2 });
+  });
+
   it('of a minimum falls', () => {
     const low = observed({ kind: 'daily_minimum', extremeF: 84.9 });
     take(at('11:40'), reading(at('11:30'), 30), reading(peak, 28), reading(at('11:32'), 29));
-    expect(boundAt(at('11:40'), low)).toEqual({ lowestF: 82, highestF: 83, at: peak });
+    expect(boundAt(at('11:40'), low)).toEqual({ lowestF: 82, highestF: 83, at: peak, count: 1 });
   });
 
   it.each<[string, MemberReading, number]>([
@@ -100,7 +144,7 @@ describe('the bound of one-minute readings', () => {
     take(at('11:33'), reading(at('11:30'), 30), reading(peak, 31, 'pending'));
     expect(boundAt(at('11:34'))).toMatchObject({ lowestF: 87 });
     take(at('11:37'), withdrawn);
-    expect(boundAt(at('11:37'))).toEqual({ lowestF: 86, highestF: 86, at: at('11:30') });
+    expect(boundAt(at('11:37'))).toEqual({ lowestF: 86, highestF: 86, at: at('11:30'), count: 1 });
   });
 
   it.each<[string, MemberReading[]]>([
@@ -111,7 +155,7 @@ describe('the bound of one-minute readings', () => {
     ['of another station', [reading(peak, 31, 'ok', 'KMDW')]],
   ])('ignores readings %s', (_, odd) => {
     take(at('11:40'), reading(at('11:30'), 29), ...odd);
-    expect(boundAt(at('11:40'))).toEqual({ lowestF: 84, highestF: 85, at: at('11:30') });
+    expect(boundAt(at('11:40'))).toEqual({ lowestF: 84, highestF: 85, at: at('11:30'), count: 1 });
   });
 
   it('does not depend on the order of minutes, and takes a batch that is 20 minutes late', () => {

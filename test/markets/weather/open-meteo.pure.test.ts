@@ -401,7 +401,9 @@ describe('further models', () => {
 
 describe('observations', () => {
   const extreme = async (wanted: string) => {
-    const { observed } = await createObserver(observations(), { clock, log })(signal);
+    const observer = createObserver(observations(), { clock, log });
+    await observer.read(signal);
+    const observed = observer.observed();
     return observed.find(
       ({ kind, stationId, date }) => kind === wanted && stationId === 'KNYC' && date === '2026-07-04',
     );
