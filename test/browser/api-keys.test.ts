@@ -137,7 +137,7 @@ it('the TypeScript beside a new key runs unchanged', async () => {
   await page.getByRole('button', { name: 'Create key' }).click();
   const folder = await mkdtemp(join(tmpdir(), 'gauge-snippet-'));
   try {
-    const file = join(folder, 'snippet.ts');
+    const file = join(folder, 'snippet.mts');
     await writeFile(file, await page.locator('#snippet-typescript').innerText());
     const { stdout } = await run(process.execPath, ['--import', import.meta.resolve('tsx'), file]);
     expect(stdout).toMatch(/accepted: 1/);
