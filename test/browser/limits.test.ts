@@ -68,6 +68,6 @@ it.each([320, 360])('sums in the millions do not break on a page of %d px', asyn
       return { text: cell.textContent.trim(), lines: new Set(tops).size };
     })`);
   const ofMillions = lines.filter(({ text }) => text === '160,233,212');
-  expect(ofMillions.length).toBeGreaterThan(2);
+  expect(ofMillions.length).toBeGreaterThan(0);
   expect(ofMillions.filter((cell) => cell.lines > 1)).toEqual([]);
 });

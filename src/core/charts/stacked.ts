@@ -16,7 +16,7 @@ export interface StackedInput {
   format?: (decimal: string) => string;
   /** Values of the first steps. */
   before?: { name: string; values: readonly string[] } | undefined;
-  /** What each step will add at the current pace, in doubles. */
+  /** Estimates of what each step will add, in doubles. */
   estimates?: readonly number[] | undefined;
   cap?: { value: number; label: string } | undefined;
   /** If set, each of so many steps includes the ones before it; the remaining ones have not begun. */

@@ -3,7 +3,7 @@ export interface ChartTable {
   caption: string;
   columns: readonly string[];
   rows: readonly (readonly string[])[];
-  /** Of the rows' headers. */
+  /** Where the rows' headers lead. */
   hrefs?: readonly (string | undefined)[];
 }
 

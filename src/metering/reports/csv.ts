@@ -16,7 +16,7 @@ import type { UsageReport } from './report.js';
 
 /** Rows of a month are read at once. */
 const CHUNK_MS = 31 * DAY_MS;
-/** Of a chunk: more than 31 days of thousands of keys. */
+/** More than 31 days of thousands of keys. */
 const MAX_POINTS = 500_000;
 
 const columns = ['product', 'metric', 'mode', 'api_key_id', 'api_key_name', 'quantity', 'events', 'credits'];

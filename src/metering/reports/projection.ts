@@ -37,13 +37,13 @@ export function toProjection(
     /** Fewer than seven if the first usage was later. */
     paceDays,
     used,
-    /** What each day adds to its usage so far. */
+    /** Each day's usage from now on. */
     steps,
     total: used + steps.reduce((sum, step) => sum + step, 0),
   };
 }
 
-/** What each day adds to the month's usage so far; the whole month's for a day that has not begun. */
+/** Each day's addition to the month's usage so far; the month's usage until then if the day has not begun. */
 export function addUpProjection({ steps, used }: Projection): number[] {
   let added = 0;
   const first = steps.findIndex((step) => step > 0);

@@ -203,7 +203,7 @@ interface UsageChart extends Pick<StackedInput, 'series' | 'others'> {
   by: string | undefined;
   before: { whole: Period; rows: readonly { start: number; quantity: string }[] } | undefined;
   projection: Projection | undefined;
-  /** Of the month. */
+  /** For the whole month. */
   cap?: number | undefined;
   now: Date;
 }

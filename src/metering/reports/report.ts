@@ -28,7 +28,7 @@ import { toProjection } from './projection.js';
 export interface UsageRequest extends Omit<z.output<typeof usageQuerySchema>, 'range' | 'sum'> {
   path: string;
   period: Period;
-  /** Of the day; only the list of events is narrowed to it. */
+  /** An hour of the day; only the list of events is narrowed to it. */
   hour: string | undefined;
   /** The values to which the usage is narrowed, by dimension. */
   values: Record<string, string>;

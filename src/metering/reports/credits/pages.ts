@@ -199,7 +199,7 @@ function toBurnedView({ period, sums, product, parts }: Burned, shown: Mode, pat
     }),
     isEmpty: rows.length === 0,
     isOfProducts: rows.length > 1,
-    /** Of the product with the largest costs, or the chosen one. */
+    /** The one with the largest costs, or the chosen one. */
     productName: product?.name,
     isUnread: parts === undefined && product !== undefined && hasParts(product),
     maxDays: MAX_PART_DAYS,
