@@ -104,7 +104,8 @@ function addList(router: Router, deps: CustomerDeps): void {
   router.get('/', async (req, res) => {
     const query = readQuery(req);
     const isSorted = query.sort !== undefined && !['name', '-name'].includes(String(query.sort));
-    const all = await readAll(isSorted || query.signal !== undefined);
+    const isOfProduct = summaries.some((one) => one.signals.some(({ id }) => id === query.signal));
+    const all = await readAll(isSorted || isOfProduct);
     const facts = all?.facts ?? [];
     const { form, result } = await tryQuery(res, query, async () => {
       const { search, page, signal: id, state, sort } = parseQueryForm(schema, query);

@@ -326,6 +326,9 @@ const inConsole: Record<string, Prepare | Prepare[]> = {
   'post /console/new-customer': [
     byOperator(() => ({ fields: { slug: newSlug(), name: 'Half-sent' } })),
     byOperator(() => ({ fields: { slug: newSlug(), name: 'Half-sent', marketAccess: 'read' } })),
+    byOperator(() => ({
+      fields: { slug: newSlug(), name: 'Half-sent', email: `guest-${uuid()}@example.com` },
+    })),
   ],
   'post /console/customers/{slug}': byOperator(() => ({
     fields: { name: `Half-sent ${uuid()}`, mayCorrect: 'yes' },
