@@ -95,7 +95,7 @@ export const toCrpsChart = (points: readonly CrpsPoint[], marks: readonly Mark[]
     series: [
       { name: 'model', label: 'Model' },
       { name: 'market', label: 'Market' },
-      { name: 'raw', label: 'Uncorrected model' },
+      { name: 'raw', label: 'Raw model' },
       { name: 'climate', label: 'Usual weather' },
     ],
     points: points.map(({ date, n, ...values }) => ({ date, n, values })),

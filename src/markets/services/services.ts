@@ -169,12 +169,8 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
   const budget = overrides.venueBudget ?? createVenueBudget();
   const store = createSnapshotStore();
   const calibration = createCalibrationStore(undefined, metrics);
-  const { markets, weather, index, minutes, world } = chooseSources(context, overrides, {
-    key,
-    budget,
-    store,
-    calibration,
-  });
+  const parts = { key, budget, store, calibration };
+  const { markets, weather, index, minutes, world } = chooseSources(context, overrides, parts);
   const names = { marketSource: markets.name, forecastSource: weather.name };
   const shared = { store, calibration, names };
   const { refresher, tape } = createSnapshots(context, overrides, { ...shared, markets, weather, index });

@@ -194,7 +194,7 @@ describe('CRPS over time', () => {
     expect(chart.endLabels.map(({ label }) => label).sort()).toEqual([
       'Market',
       'Model',
-      'Uncorrected model',
+      'Raw model',
       'Usual weather',
     ]);
     for (const [i, y] of heights.entries()) {

@@ -131,7 +131,7 @@ describe('the scores page', () => {
     }
     // The reliability chart has a table for each side.
     expect(main.match(/<caption>/g)).toHaveLength(3);
-    expect(words).toMatch(/Mean over 360 forecasts: Model [\d.]+ °F, Market [\d.]+ °F, Uncorrected model/);
+    expect(words).toMatch(/Mean over 360 forecasts: Model [\d.]+ °F, Market [\d.]+ °F, Raw model/);
     expect(words).toMatch(/360 calibrated forecasts compared with the market since 7 Oct 2026/);
   });
 
