@@ -44,7 +44,8 @@ export function createRefresher(deps: RefreshDeps): Refresher {
   const partDeps = { clock, log, metrics, timeOutMs, stopping: stopping.signal };
   const markets = createSourcePart('markets', deps.markets, partDeps);
   const weather = createSourcePart('forecasts', deps.weather, partDeps);
-  const maker = createSnapshotMaker(deps, { markets, weather }, stopping.signal);
+  const known = createKnownWeather(weather, deps.weather);
+  const maker = createSnapshotMaker(deps, { markets, weather: known }, stopping.signal);
   let isSwapAhead = false;
   let asking: Promise<void> | undefined;
 
@@ -71,7 +72,7 @@ export function createRefresher(deps: RefreshDeps): Refresher {
     refresh: refreshes.run,
     async readMinutes() {
       await deps.minutes?.read(AbortSignal.any([stopping.signal, AbortSignal.timeout(timeOutMs)]));
-      maker.moveObserved();
+      known.move();
       if (!isSwapAhead) await maker.swap();
     },
     async stop() {
@@ -84,9 +85,26 @@ export function createRefresher(deps: RefreshDeps): Refresher {
   };
 }
 
+/** The forecasts of the last read, with observations that may be newer. */
+function createKnownWeather(part: SourcePart<WeatherData>, source: Pick<WeatherSource, 'observed'>) {
+  let moved: { of: WeatherData; data: WeatherData } | undefined;
+  return {
+    get data() {
+      return moved && moved.of === part.data ? moved.data : part.data;
+    },
+    get state() {
+      return part.state;
+    },
+    move(): void {
+      const observed = source.observed?.();
+      if (part.data && observed) moved = { of: part.data, data: { ...part.data, observed } };
+    },
+  };
+}
+
 interface Parts {
   markets: SourcePart<MarketData>;
-  weather: SourcePart<WeatherData>;
+  weather: Pick<SourcePart<WeatherData>, 'data' | 'state'>;
 }
 
 /** Between snapshots, venue changes update only books and prices. */
@@ -101,7 +119,6 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
   const { changes } = deps.markets;
   const unsubscribe = changes?.subscribe(patch);
   let sequence = 0;
-  let moved: { of: WeatherData; data: WeatherData } | undefined;
   let swapping = Promise.resolve();
 
   async function swapNow(): Promise<void> {
@@ -146,7 +163,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
       sequence: ++sequence,
       at: new Date(clock.now()),
       data,
-      weather: moved?.of === weather.data ? moved?.data : weather.data,
+      weather: weather.data,
       calibration: deps.calibration.current,
       sources,
     };
@@ -155,12 +172,6 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
   }
 
   return {
-    /** Keeps the forecasts of the last read. */
-    moveObserved(): void {
-      const { data } = weather;
-      const observed = deps.weather.observed?.();
-      if (data && observed) moved = { of: data, data: { ...data, observed } };
-    },
     /** One after another, each with the data available when it starts. */
     swap: (): Promise<void> => (swapping = swapping.then(swapNow)),
     get swapping() {
