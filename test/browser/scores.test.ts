@@ -35,10 +35,7 @@ it('the scores are accessible, on a desktop and on a phone, in both schemes', as
   const { browser } = await signedIn(db, service.url, 'member');
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard/scores');
-  await lookAtPictures(page, [
-    'Distance from the outcome',
-    'Observed frequency',
-  ]);
+  await lookAtPictures(page, ['Distance from the outcome', 'Observed frequency']);
   const models = page.getByRole('table', { name: 'Weather models' });
   expect(await models.getByRole('rowheader').allInnerTexts()).toEqual(['Single run', 'Ensemble']);
   expect(await findAllBarriers(page)).toEqual([]);
