@@ -212,7 +212,7 @@ describe('the list of customers', () => {
   it('shows older figures and their age while they are read again', async () => {
     const near = await customer({ used: '80', cap: '100' });
     await openLater('/console');
-    const { read } = customerSummary;
+    const read = customerSummary.read.bind(customerSummary);
     let finish = () => {};
     const isFinished = new Promise<void>((resolve) => (finish = resolve));
     const spy = vi.spyOn(customerSummary, 'read').mockImplementation(async (...asked) => {

@@ -80,7 +80,7 @@ describe('previews and icons', () => {
       expect(meta['og:description']).toBe(meta['description']);
       expect(meta['og:title']).toBe(/<title>([^<]+)</.exec(text)![1]);
       expect(meta['og:url']).toBe(`https://gauge.example.com${path}`);
-      const picture = new URL(meta['og:image']!);
+      const picture = new URL(meta['og:image']);
       expect(picture.origin).toBe('https://gauge.example.com');
       const { status, headers } = await fetch(new URL(picture.pathname, published.url));
       expect([status, headers.get('content-type')]).toEqual([200, 'image/png']);
