@@ -3,7 +3,7 @@ import { lstat, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import { toCoverageChart, type CoverageSide } from '../../src/markets/charts/diagonal.js';
+import { toCoverageChart, type CoverageSide } from './coverage.js';
 import { toPitChart, toRankChart } from './histogram.js';
 import { toScatterChart, type Pair } from './scatter.js';
 import { toSeriesChart, type SeriesPoint } from '../../src/markets/charts/series.js';
@@ -16,8 +16,8 @@ import { CommandError } from '../../src/commands/kit/command.js';
 import { leftOutReasons, type EvaluatedCase, type EvaluateOptions, type LeftOut } from './evaluation.js';
 import { styleSheets } from '../../src/core/pages/stylesheet.js';
 
-/** The same in the source tree and in the build. */
-const views = fileURLToPath(new URL('../../views/markets', import.meta.url));
+const folder = fileURLToPath(new URL('report', import.meta.url));
+const views = fileURLToPath(new URL('../../views', import.meta.url));
 
 /** @throws CommandError if the folder is missing, or if the target exists and is not an ordinary file */
 export async function requireReportTarget(file: string): Promise<void> {
@@ -51,13 +51,10 @@ const refuse = (file: string, reason: string, cause?: unknown): CommandError =>
   new CommandError(`The report cannot be written to ${file || "''"}: ${reason}.`, { cause });
 
 async function renderReport(evaluation: Evaluation): Promise<string> {
-  const sheets = [...styleSheets, `${views}/evaluate/report.css`];
+  const sheets = [...styleSheets, `${folder}/report.css`];
   const css = await Promise.all(sheets.map((file) => readFile(file, 'utf8')));
-  return ejs.renderFile(`${views}/evaluate/report.ejs`, {
-    ...toReportView(evaluation),
-    css: css.join(''),
-    ui,
-  });
+  const view = { ...toReportView(evaluation), css: css.join(''), ui };
+  return ejs.renderFile(`${folder}/report.ejs`, view, { views: [folder, views] });
 }
 
 /** Further groups are not listed individually. */

@@ -1,5 +1,5 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 
@@ -49,12 +49,14 @@ async function bundle(kept?: string): Promise<string> {
   // The folder is inside the project, so that packages can be resolved.
   const folder = kept ?? mkdtempSync(join(root, 'node_modules', '.gauge-test-'));
   mkdirSync(join(folder, 'src'), { recursive: true });
-  for (const name of ['package.json', 'views', 'migrations'])
+  for (const name of ['package.json', 'views', 'migrations', 'lab/evaluate/report']) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
     symlinkSync(join(root, name), join(folder, name));
+  }
   // The compiled service looks here for the installation's empty database, so that a first start need not create one.
   symlinkSync(join(root, 'dist/database'), join(folder, 'src/database'));
   const data = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' });
-  for (const path of data.filter((name) => /functions\.sql$|reference\.yaml$/.test(name)))
+  for (const path of data.filter((name) => /functions\.sql$|\.yaml$/.test(name)))
     cpSync(join(root, 'src', path), join(folder, 'src', path));
   const folders = ['src', ...readdirSync(join(root, 'src')).map((name) => `src/${name}`)]
     .map((name) => `${name}/commands`)

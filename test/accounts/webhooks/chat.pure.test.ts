@@ -23,7 +23,7 @@ it.each(Object.entries({ ...webhookTypes, ...serviceTypes }))(
   '%s is a sentence with a link',
   (type, { example }) => {
     const { text } = post('slack', { type, data: example }) as { text: string };
-    expect(text).toMatch(/^[A-Z“].*[.?] <https:\/\/gauge\.example\/dashboard\/[\w/-]+\|Open>$/);
+    expect(text).toMatch(/^[A-Z“].*[.?] <https:\/\/gauge\.example\/dashboard\/[\w/#-]+\|Open>$/);
     expect(text).not.toMatch(/undefined|null|\[object|NaN/);
   },
 );

@@ -8,7 +8,8 @@ import {
   toCrpsChart,
   toSeriesChart,
 } from '../../../src/markets/charts/series.js';
-import { toCoverageChart, toReliabilityChart } from '../../../src/markets/charts/diagonal.js';
+import { toCoverageChart } from '../../../lab/evaluate/coverage.js';
+import { toReliabilityChart } from '../../../src/markets/charts/diagonal.js';
 import { toScatterChart } from '../../../lab/evaluate/scatter.js';
 
 describe('the range of chance', () => {
