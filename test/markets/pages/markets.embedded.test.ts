@@ -91,6 +91,14 @@ it('the desk lists every city of a kind, and links the ones that it does not sho
   expect(text).toContain('Simulated');
 });
 
+it('each part of the desk opens with the city and day that the page shows', async () => {
+  const { station, date } = openMarket();
+  const here = `${PATH}?station=${station.id}&date=${date}`;
+  const links = linksOf(await getPage(owner.browser, here)).filter((link) => link.includes('show='));
+  expect(links).toEqual(['list', 'market', 'orders'].map((part) => `${here}&show=${part}`));
+  for (const link of links) expect((await getPage(owner.browser, link)).status).toBe(200);
+});
+
 it('a search keeps cities with matching names, ignoring case, and says so if none match', async () => {
   const found = await getPage(owner.browser, `${PATH}?q=new+YORK`);
   const list = (page: typeof found) => page.text.split('class="opportunities"')[1]!.split('</ul>')[0]!;
