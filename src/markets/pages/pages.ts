@@ -34,7 +34,7 @@ import {
 } from './choice.js';
 import { MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
 import { formatHour, kindLabels } from './labels.js';
-import { dayLabel, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
+import { dayLabel, findWinner, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
 import { toPriceLine } from './price-line.js';
 import { describePlaced } from './order-view.js';
 import { orderNotices } from './order-pages.js';
@@ -192,7 +192,11 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
     const market = asked.market ?? signal?.market ?? (event && findLikeliest(snapshot, event));
     const ticket =
       asked.ticket ?? (market && (await tickets.readView(res, snapshot, market, signalFields(signal))));
-    const shown = event?.markets.find(({ ticker }) => ticker === market?.ticker) ?? event?.markets[0];
+    const shown =
+      event &&
+      (event.markets.find(({ ticker }) => ticker === market?.ticker) ??
+        findWinner(event.markets) ??
+        event.markets[0]);
     const page = { view: 'markets/desk', title: 'Markets', section: MARKETS_SECTION };
     await renderPage(context, req, res, page, {
       ...facts.status,

@@ -16,7 +16,7 @@ import { formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/
 import { tradingOrders } from '../../../src/markets/ledger/orders-table.js';
 import { tradingAccounts, tradingPositions } from '../../../src/markets/ledger/portfolio-table.js';
 import { tradingSwitches } from '../../../src/markets/ledger/risk-table.js';
-import { bracketLabel } from '../../../src/markets/market/brackets.js';
+import { bracketLabel, bracketPays } from '../../../src/markets/market/brackets.js';
 import { climateDayAt } from '../../../src/markets/market/climate-day.js';
 import { stations } from '../../../src/markets/market/stations.js';
 import type { EventSignals } from '../../../src/markets/signals/signal.js';
@@ -423,6 +423,28 @@ it('a past day shows its temperature and winner as far as the venue has reported
   expect(text.match(/\bWon\b/g)).toHaveLength(1);
   expect(text.match(/\bLost\b/g)).toHaveLength(5);
   expect(linksOf(page).filter((link) => link.includes('side='))).toEqual([]);
+});
+
+it('a reported temperature names the winner, and does not say that the venue has determined it', async () => {
+  // Daily reports come seven hours after the day, and the venue's result an hour later.
+  const morning = await startTestService(database.db, { trading: { selection } });
+  try {
+    morning.clock.set('2026-07-15T12:30:00Z');
+    await morning.trading.refresher.refresh();
+    const path = `${PATH}?station=KNYC&date=2026-07-14`;
+    const page = await getPage(owner.browser.copy(morning.url), path);
+    const text = textOf(page);
+    const { events } = morning.trading.snapshots.current!;
+    const { markets } = events.find(({ station, date }) => station.id === 'KNYC' && date === '2026-07-14')!;
+    const winner = markets.find(({ bracket }) => bracketPays(bracket, markets[0]!.settledTemperature!))!;
+    expect(winner.settlementValue).toBe(null);
+    expect(text).toContain(`${bracketLabel(winner.bracket)} wins if the result stands.`);
+    expect(text).toContain('The venue has not determined its result yet.');
+    expect(text).not.toContain('not known yet');
+    expect(text).toContain(`${bracketLabel(winner.bracket)} Won, not final`);
+  } finally {
+    await morning.stop();
+  }
 });
 
 it('ruled-out brackets say so and do not offer YES', async () => {
