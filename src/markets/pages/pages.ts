@@ -223,7 +223,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
         ),
       ticket,
       isChosen: asked.market !== undefined,
-      told: noticeOf(req, orders),
+      ...toNotices(req, orders, ticket),
       positions: toDeskPositions(facts.positions, snapshot, mayTrade),
       orders: toDeskOrders(orders, snapshot, mayTrade),
     });
@@ -311,14 +311,17 @@ const signalFields = (signal: Signal | undefined): FormFields =>
     ? { side: signal.side, contracts: String(signal.contracts), signal: inCents(signal.limitPrice) }
     : {};
 
-/** Shown beside the orders, so that it also appears in place. */
-function noticeOf({ query }: Request, orders: readonly ListedOrder[]): string | undefined {
-  const order = orders.find(({ id }) => id === query.order);
-  if (!order) return undefined;
-  if (query.done === 'placed') return describePlaced(order);
-  return query.done === 'repeated' || query.done === 'cancelled' || query.done === 'cancelling'
-    ? orderNotices[query.done]
-    : undefined;
+/** A placed order replaces the button that placed it, so that a second click places no other. */
+function toNotices(
+  { query: { order: id, done } }: Request,
+  orders: readonly ListedOrder[],
+  ticket: TicketView | undefined,
+) {
+  const order = orders.find((each) => each.id === id);
+  const again = ticket?.tabs.find(({ isCurrent }) => isCurrent)?.href;
+  if (order && done === 'placed') return { placed: { text: describePlaced(order), again } };
+  if (order && done === 'repeated') return { placed: { text: orderNotices.repeated, again } };
+  return order && (done === 'cancelled' || done === 'cancelling') ? { told: orderNotices[done] } : {};
 }
 
 const toChoiceView = (snapshot: Snapshot, choice: Choice, q: string, now: Date) => ({

@@ -605,7 +605,7 @@ it('a ticket from a signal starts with the current price, also after the price h
     const page = await getPage(owner.browser, `${PATH}/${market.ticker}?${query}`);
     expect([page.status, fieldOf(page, 'limitPrice')[0]]).toEqual([200, inCents(ask)]);
     expect(textOf(page)).toMatch(PLACE);
-    expect(textOf(page)).toMatch(/Price at \d\d:\d\d:\d\d UTC\./);
+    expect(textOf(page)).toMatch(/To fill at \d\d:\d\d:\d\d UTC\./);
     return textOf(page);
   };
   expect(await open(inCents(ask))).not.toContain('The signal was');
@@ -677,9 +677,9 @@ it('a form sent twice places one order and redirects to it both times', async ()
   const desk = `${path}?side=yes&action=buy&contracts=2&order=${trades[0]!.id}`;
   const told = [first, second, third].map(({ headers }) => headers.get('location')!);
   expect(told.toSorted()).toEqual([
-    `${desk}&done=placed#book`,
-    `${desk}&done=repeated#book`,
-    `${desk}&done=repeated#book`,
+    `${desk}&done=placed#review`,
+    `${desk}&done=repeated#review`,
+    `${desk}&done=repeated#review`,
   ]);
   expect(told[2]).toContain('done=repeated');
   const { balanceChange } = trades[0]!;
