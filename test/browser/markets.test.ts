@@ -4,6 +4,7 @@ import { isPlaced, type Market } from '../../src/markets/market/market.js';
 import { everything } from '../../src/markets/venue/simulation/world.js';
 import { CENT, parseDollars } from '../../src/markets/market/money.js';
 import { inCents } from '../../src/markets/pages/addresses.js';
+import { listLatestOrders } from '../../src/markets/portfolio/order-queries.js';
 import { formatMoney, formatPrice } from '../../src/core/pages/format.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld, PHONE } from '../support/browser.js';
@@ -107,7 +108,7 @@ it('the limit of a ticket is the current price until the reader changes it', asy
   const streamed = page.waitForRequest('**/stream?station=*');
   await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1&signal=1`);
   await streamed;
-  const limit = page.getByLabel('Limit price');
+  const limit = page.getByLabel('Limit in cents');
   const priceOf = () => world.service.trading.snapshots.current!.markets.get(ticker)!.yesAsk;
   const asText = (price: bigint | null) => inCents(price!);
   expect(await limit.inputValue()).toBe(asText(priceOf()));
@@ -128,6 +129,38 @@ it('the limit of a ticket is the current price until the reader changes it', asy
     .poll(() => page.locator('#desk-status').getAttribute('data-as-of'))
     .toBe(world.service.trading.snapshots.current!.asOf.toISOString());
   expect(await limit.inputValue()).toBe('99');
+});
+
+it('a ticket has one limit everywhere, and places no second order without a change', async () => {
+  const { browser, organization } = await signedIn(world.db, world.service.url);
+  const { ticker, yesAsk } = findMarket();
+  const page = await world.visit({ as: browser });
+  await page.goto(
+    `/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1&signal=${inCents(yesAsk! + 5n * CENT)}`,
+  );
+  const limit = page.getByLabel('Limit in cents');
+  const shown = async () => ({
+    field: await limit.inputValue(),
+    sent: await page.locator('[data-place] input[name=limitPrice]').inputValue(),
+    summary: / at (.+)¢ or less/.exec(await page.locator('#review-title').innerText())?.[1],
+  });
+  const expectOne = () => expect.poll(async () => new Set(Object.values(await shown())).size).toBe(1);
+  await expectOne();
+  await page.getByLabel('Contracts').fill('3');
+  await page.getByRole('heading', { name: /^Buy 3 YES/ }).waitFor();
+  await expectOne();
+  await page.getByRole('button', { name: PLACE }).click();
+  await page.locator('#review').getByText('Bought').waitFor();
+  expect(await page.getByRole('button', { name: PLACE }).count()).toBe(0);
+  await page.getByLabel('Contracts').fill('2');
+  await page.getByRole('heading', { name: /^Buy 2 YES/ }).waitFor();
+  await expectOne();
+  const { sent } = await shown();
+  await page.getByRole('button', { name: PLACE }).click();
+  await page.locator('#review').getByText('Bought 2 YES for').waitFor();
+  const orders = await listLatestOrders(world.db.orm, organization.id, 'paper', 5);
+  expect(orders.map(({ limitPrice }) => inCents(limitPrice))[0]).toBe(sent);
+  expect(orders).toHaveLength(2);
 });
 
 it('new prices arrive automatically and keep the focus and open details', async () => {

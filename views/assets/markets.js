@@ -9,7 +9,10 @@ const PACE_MS = 1_000;
 /** How far this computer's clock is ahead of the server's. */
 let aheadMs = 0;
 let lastRefreshMs = Date.now();
-const isPlacing = () => document.querySelector('[data-place][aria-busy="true"]') !== null;
+/** The reader is typing, or an order is being placed. */
+let isTyping = false;
+const isBusy = () =>
+  isTyping || document.querySelector('form#ticket :invalid:focus, [data-place][aria-busy="true"]') !== null;
 
 function readClock(root) {
   const now = root.querySelector('[data-now]')?.dataset.now;
@@ -38,15 +41,15 @@ function announceNews(before) {
 }
 
 /**
- * Like `refreshParts`, but returns false if the request fails. Does nothing while an order is being placed, because the
- * submitted form must not be replaced.
+ * Like `refreshParts`, but returns false if the request fails. Does nothing while the ticket is edited or submitted,
+ * because it must not be replaced.
  */
 async function refresh(address) {
-  if (isPlacing()) return false;
+  if (isBusy()) return false;
   lastRefreshMs = Date.now();
   const before = document.querySelector('[data-news]')?.dataset.news;
   const prepare = (fresh) => {
-    if (isPlacing()) return false;
+    if (isBusy()) return false;
     readClock(fresh);
     tickAges(fresh);
     followPrice(fresh);
@@ -81,19 +84,17 @@ function followSearch() {
 }
 
 const limitOf = (root) => root.querySelector('form#ticket [name=limitPrice][data-follows]');
-const hintOf = (input) => document.getElementById(`${input.id}-hint`);
 
-/** The ticket's limit follows the current price until the reader changes it. */
+/** A limit that has the focus follows the price too, until the reader changes it. */
 function followPrice(fresh) {
   const [limit, next] = [limitOf(document), limitOf(fresh)];
-  if (limit && next && limit.value !== next.value) limit.value = next.value;
+  if (limit && next) limit.value = next.value;
 }
 
 /** The stake's slider and its number show the same. */
 function followSlider() {
   for (const slider of document.querySelectorAll('[data-sets]')) {
     const field = document.getElementById(slider.dataset.sets);
-    slider.hidden = false;
     slider.addEventListener('input', () => (field.value = slider.value));
     field.addEventListener('input', () => (slider.value = field.value));
   }
@@ -103,29 +104,26 @@ function followSlider() {
 function followTyping() {
   const form = document.querySelector('form#ticket');
   if (!form) return;
-  const limit = limitOf(document);
-  if (limit) {
-    const typedHint = hintOf(limit).textContent.replace(/^.*? UTC\. /, '');
-    hintOf(limit).textContent = limit.dataset.follows;
-    // Omits a limit that the reader has not changed, so that the server chooses it.
-    form.addEventListener('formdata', ({ formData }) => {
-      if (limitOf(document)) formData.delete('limitPrice');
-    });
-    limit.addEventListener('input', () => {
-      delete limit.dataset.follows;
-      hintOf(limit).textContent = typedHint;
-    });
-  }
+  // Omits a limit that the reader has not changed, so that the server chooses it.
+  form.addEventListener('formdata', ({ formData }) => {
+    if (limitOf(document)) formData.delete('limitPrice');
+  });
   let timer;
-  const setBusy = (isBusy) => {
-    for (const button of document.querySelectorAll('[data-place] button')) button.disabled = isBusy;
-    document.getElementById('review')?.toggleAttribute('data-busy', isBusy);
+  const setBusy = (isChanged) => {
+    for (const button of document.querySelectorAll('[data-place] button')) button.disabled = isChanged;
+    document.getElementById('review')?.toggleAttribute('data-busy', isChanged);
   };
-  form.addEventListener('input', () => {
+  form.addEventListener('input', ({ target }) => {
     clearTimeout(timer);
+    if (target.name === 'limitPrice') {
+      delete target.dataset.follows;
+      target.required = true;
+    }
+    isTyping = true;
     // The displayed quote no longer matches the form.
     setBusy(true);
     timer = setTimeout(async () => {
+      isTyping = false;
       if (!form.checkValidity()) return;
       const [page] = form.getAttribute('action').split('#');
       const address = `${page}?${new URLSearchParams(new FormData(form))}`;

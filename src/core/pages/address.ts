@@ -1,7 +1,9 @@
 export type Query = Record<string, string | number | undefined>;
 
-export function toAddress(path: string, query: Query): string {
-  const params = new URLSearchParams();
+/** Keeps the query that the address already has. */
+export function toAddress(address: string, query: Query): string {
+  const [path = '', given] = address.split('?');
+  const params = new URLSearchParams(given);
   for (const [name, value] of Object.entries(query))
     if (value !== undefined && value !== '') params.set(name, String(value));
   const text = params.toString();

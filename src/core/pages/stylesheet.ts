@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 /** In cascade order: later sheets may override earlier ones. */
 const sheets = [
   ['tokens', 'base', 'frame'],
-  ['cards', 'buttons', 'forms', 'alerts', 'tables', 'charts', 'stacked', 'lists', 'invented', 'samples'],
+  ['cards', 'buttons', 'forms', 'alerts', 'tables', 'charts', 'stacked', 'lists', 'samples'],
   ['audit-log', 'account', 'api-keys', 'usage', 'overview', 'console', 'search'],
   ['markets', 'desk', 'ladder', 'event', 'ticket', 'portfolio', 'chart-parts', 'chart-kinds', 'scores'],
   ['utilities'],

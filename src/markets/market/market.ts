@@ -1,5 +1,5 @@
-import type { Micros } from './money.js';
-import { bracketLabel, type Bracket } from './brackets.js';
+import { DOLLAR, type Micros } from './money.js';
+import { bracketLabel, bracketPays, type Bracket } from './brackets.js';
 import { climateDayOf, hourOf } from './climate-day.js';
 import type { SettlementSource } from './rules.js';
 import type { Place } from './place.js';
@@ -106,6 +106,18 @@ export const cityOf = (market: ListedMarket): string | null =>
 
 export const takesOrders = ({ status, untradable }: Pick<ListedMarket, 'status' | 'untradable'>): boolean =>
   status === 'active' && untradable === undefined;
+
+/** What YES pays by the venue's result or, until then, by the reported temperature; null without either. */
+export function expectedPayout({
+  status,
+  settlementValue,
+  settledTemperature,
+  bracket,
+}: MarketResult & Pick<ListedMarket, 'bracket'>): Micros | null {
+  if (settlementValue !== null || status !== 'closed' || bracket === null || settledTemperature === null)
+    return settlementValue;
+  return bracketPays(bracket, settledTemperature) ? DOLLAR : 0n;
+}
 
 export const labelOf = (market: ListedMarket): string =>
   market.bracket === null ? market.label : bracketLabel(market.bracket);

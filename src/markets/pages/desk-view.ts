@@ -1,16 +1,15 @@
-import { formatCount, formatDecimal } from '../../core/pages/format.js';
+import { formatCount, formatDecimal, formatPrice } from '../../core/pages/format.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import type { Holding } from '../ledger/positions.js';
 import { asksOf } from '../market/book.js';
 import { valueOf } from '../market/contracts.js';
 import type { MarketEvent } from '../market/event.js';
 import type { TemperatureKind } from '../market/market.js';
-import { DOLLAR } from '../market/money.js';
+import { DOLLAR, type Micros } from '../market/money.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 import type { ListedOrder } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
-import { formatOdds } from '../scores/gates.js';
 import type { EventSignals, Gate } from '../signals/signal.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, ticketAddress } from './addresses.js';
@@ -32,8 +31,8 @@ export interface DeskInput {
 }
 
 /**
- * Every city's current day or hour, and whatever has a signal or is held. Signals come first, then the largest edge,
- * multiplied by the share of the evidence that the gate needs.
+ * Every city's current day or hour, and others of the kind that have a signal or are held. Signals come first, then the
+ * largest edge, multiplied by the share of the evidence that the gate needs.
  */
 export function listOpportunities(
   { snapshot, own, chosen, now }: DeskInput,
@@ -43,6 +42,7 @@ export function listOpportunities(
   const held = (event: MarketEvent) =>
     event.markets.flatMap(({ ticker }) => own.holdings.get(ticker) ?? []).map(nameHolding);
   const isWanted = (event: MarketEvent) =>
+    event.kind === kind &&
     isTradable(event, now) &&
     (held(event).length > 0 || currentSignals(reports.get(event.eventTicker), now).length > 0);
   const events = new Set([
@@ -98,7 +98,7 @@ function toChance(
     signal: null,
     withheld: {
       count,
-      evidence: gate.n === 0 ? null : `${formatOdds(gate.evidence)} of ${formatOdds(gate.needed)} to 1`,
+      evidence: gate.n === 0 ? null : Math.floor(shareOf(gate) * 100),
     },
   };
 }
@@ -166,7 +166,7 @@ export const toDeskPositions = (
     ...position,
     market: toMarketView(position),
     value: position.mark.value,
-    note: noteOf(position),
+    note: noteOf(position, snapshot?.markets.get(position.ticker)?.lastPrice ?? null),
     state: stateOf(position),
     edge: edgeIfHeld(position, snapshot),
     closeHref:
@@ -190,16 +190,19 @@ function edgeIfHeld(
   return (side === 'yes' ? yes : 1 - yes) - Number(mark.value) / Number(valueOf(DOLLAR, contracts));
 }
 
-/** Undefined if the value simply comes from the order book. */
-function noteOf({ mark, contracts, settlement }: ValuedPosition): string | undefined {
+/** Undefined if the value simply comes from the order book. Contracts without bids count as zero, so the note adds their last price. */
+function noteOf(
+  { mark, side, contracts, settlement }: ValuedPosition,
+  lastYes: Micros | null,
+): string | undefined {
+  const last =
+    lastYes === null ? '' : `, last price ${formatPrice(side === 'yes' ? lastYes : DOLLAR - lastYes)}`;
   const { valuation, unsellableContracts } = mark;
   const value = settlement?.value ?? null;
   if (valuation === 'expected' && value !== null && isFairPrice(value)) return 'last fair price, not final';
-  if (valuation !== 'book') return notes[valuation];
+  if (valuation !== 'book') return valuation === 'closed' ? notes.closed + last : notes[valuation];
   if (unsellableContracts === 0) return undefined;
-  return unsellableContracts === contracts
-    ? 'no bids'
-    : `no bids for ${formatCount(unsellableContracts, 'contract')}`;
+  return `no bids${unsellableContracts === contracts ? '' : ` for ${formatCount(unsellableContracts, 'contract')}`}${last}`;
 }
 
 const notes = {

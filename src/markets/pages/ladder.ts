@@ -1,7 +1,7 @@
 import type { DayForecast } from '../learning/forecast.js';
 import { asksOf, bidsOf, emptyBook, type Level, type OrderBook, type Side } from '../market/book.js';
 import type { MarketEvent } from '../market/event.js';
-import { takesOrders, type Market } from '../market/market.js';
+import { expectedPayout, takesOrders, type Market } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
@@ -45,7 +45,7 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
       // The lowest threshold is always the likeliest, so none is marked for hourly events.
       isLikeliest:
         event.kind !== 'hourly' && isOpen && forecast !== null && forecast > 0 && forecast === highest,
-      forecast: market.settlementValue === null ? forecast : null,
+      forecast: expectedPayout(market) === null ? forecast : null,
       market: implied.get(ticker) ?? null,
       yes: impossible ? { ...quoted('yes'), buyHref: null } : quoted('yes'),
       no: quoted('no'),
@@ -61,19 +61,16 @@ function impossibilityOf({ ticker, bracket, kind }: Market, day: DayForecast) {
 }
 
 /** Null for a market that is open and tradable. */
-function statusOf({ status, settlementValue, untradable }: Market) {
+function statusOf(market: Market) {
+  const { status, untradable } = market;
   if (status === 'active') return untradable === undefined ? null : { label: 'No orders', tone: 'warn' };
-  if (settlementValue !== null && status !== 'disputed') {
-    const outcome =
-      settlementValue === DOLLAR
-        ? 'Won'
-        : settlementValue === 0n
-          ? 'Lost'
-          : `Pays ${formatPrice(settlementValue)}`;
+  const value = expectedPayout(market);
+  if (value !== null && status !== 'disputed') {
+    const outcome = value === DOLLAR ? 'Won' : value === 0n ? 'Lost' : `Pays ${formatPrice(value)}`;
     const isFinal = status === 'finalized';
     return {
       label: isFinal ? outcome : `${outcome}, not final`,
-      tone: settlementValue === DOLLAR ? 'good' : '',
+      tone: value === DOLLAR ? 'good' : '',
     };
   }
   return marketStatusLabels[status];

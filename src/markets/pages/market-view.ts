@@ -8,7 +8,7 @@ import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import { climateDayAt, clockAt } from '../market/climate-day.js';
 import type { MarketEvent } from '../market/event.js';
-import { labelOf, spanOf } from '../market/market.js';
+import { expectedPayout, labelOf, spanOf, type Market } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { SettlementSource } from '../market/rules.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
@@ -214,10 +214,13 @@ function toCorrection({ fit, seasonalFit }: DayForecast) {
   );
 }
 
+/** All thresholds up to the result pay, so the last one that pays is the result. */
+export const findWinner = (markets: readonly Market[]): Market | undefined =>
+  markets.findLast((market) => expectedPayout(market) === DOLLAR);
+
 function toSettled({ kind, markets }: MarketEvent) {
-  // All thresholds up to the result pay, so the last one that pays is the result.
-  const winner = markets.findLast(({ settlementValue }) => settlementValue === DOLLAR);
-  const isDecided = markets.every(({ settlementValue }) => settlementValue !== null);
+  const winner = findWinner(markets);
+  const isDecided = markets.every((market) => expectedPayout(market) !== null);
   const temperature = markets.find(
     ({ settledTemperature }) => settledTemperature !== null,
   )?.settledTemperature;
@@ -231,6 +234,7 @@ function toSettled({ kind, markets }: MarketEvent) {
     isNothing: !winner && isDecided && !fair,
     isFair: fair !== undefined,
     isThreshold: kind === 'hourly',
+    isDetermined: markets.every(({ settlementValue }) => settlementValue !== null),
     isFinal: markets.every(({ status }) => status === 'finalized'),
     isDisputed: markets.some(({ status }) => status === 'disputed'),
   };

@@ -34,7 +34,7 @@ import {
 } from './choice.js';
 import { MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
 import { formatHour, kindLabels } from './labels.js';
-import { dayLabel, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
+import { dayLabel, findWinner, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
 import { toPriceLine } from './price-line.js';
 import { describePlaced } from './order-view.js';
 import { orderNotices } from './order-pages.js';
@@ -192,7 +192,11 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
     const market = asked.market ?? signal?.market ?? (event && findLikeliest(snapshot, event));
     const ticket =
       asked.ticket ?? (market && (await tickets.readView(res, snapshot, market, signalFields(signal))));
-    const shown = event?.markets.find(({ ticker }) => ticker === market?.ticker) ?? event?.markets[0];
+    const shown =
+      event &&
+      (event.markets.find(({ ticker }) => ticker === market?.ticker) ??
+        findWinner(event.markets) ??
+        event.markets[0]);
     const page = { view: 'markets/desk', title: 'Markets', section: MARKETS_SECTION };
     await renderPage(context, req, res, page, {
       ...facts.status,
@@ -219,7 +223,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
         ),
       ticket,
       isChosen: asked.market !== undefined,
-      told: noticeOf(req, orders),
+      ...toNotices(req, orders, ticket),
       positions: toDeskPositions(facts.positions, snapshot, mayTrade),
       orders: toDeskOrders(orders, snapshot, mayTrade),
     });
@@ -307,14 +311,17 @@ const signalFields = (signal: Signal | undefined): FormFields =>
     ? { side: signal.side, contracts: String(signal.contracts), signal: inCents(signal.limitPrice) }
     : {};
 
-/** Shown beside the orders, so that it also appears in place. */
-function noticeOf({ query }: Request, orders: readonly ListedOrder[]): string | undefined {
-  const order = orders.find(({ id }) => id === query.order);
-  if (!order) return undefined;
-  if (query.done === 'placed') return describePlaced(order);
-  return query.done === 'repeated' || query.done === 'cancelled' || query.done === 'cancelling'
-    ? orderNotices[query.done]
-    : undefined;
+/** A placed order replaces the button that placed it, so that a second click places no other. */
+function toNotices(
+  { query: { order: id, done } }: Request,
+  orders: readonly ListedOrder[],
+  ticket: TicketView | undefined,
+) {
+  const order = orders.find((each) => each.id === id);
+  const again = ticket?.tabs.find(({ isCurrent }) => isCurrent)?.href;
+  if (order && done === 'placed') return { placed: { text: describePlaced(order), again } };
+  if (order && done === 'repeated') return { placed: { text: orderNotices.repeated, again } };
+  return order && (done === 'cancelled' || done === 'cancelling') ? { told: orderNotices[done] } : {};
 }
 
 const toChoiceView = (snapshot: Snapshot, choice: Choice, q: string, now: Date) => ({

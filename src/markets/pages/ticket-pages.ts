@@ -150,7 +150,7 @@ export function addTicketRoutes(
       });
       const { side, action, contracts } = order;
       const done = isRepeat ? 'repeated' : 'placed';
-      res.redirect(303, `${deskAddress(ticker, { side, action, contracts, id: trade.id, done })}#book`);
+      res.redirect(303, `${deskAddress(ticker, { side, action, contracts, id: trade.id, done })}#review`);
     },
     async show(req, res, form) {
       const snapshot = deps.snapshots.current;

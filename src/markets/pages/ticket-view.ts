@@ -86,21 +86,18 @@ export function toTicketView(input: TicketInput) {
 
 function toLimit({ market, form, isFollowing, snapshot: { asOf } }: TicketInput) {
   const { min, max, step } = priceLimits(market.priceRanges);
-  const hint = `From ${min} to ${max}.`;
   const time = asOf.toISOString().slice(11, 19);
   return {
-    label:
-      form.values.action === 'buy'
-        ? 'Limit price in cents: pay at most'
-        : 'Limit price in cents: take at least',
-    hint: isFollowing ? `Price at ${time} UTC. ${hint}` : hint,
+    label: form.values.action === 'buy' ? 'Limit in cents: pay at most' : 'Limit in cents: take at least',
+    isFollowing,
+    hint: isFollowing ? `To fill at ${time} UTC.` : `From ${min} to ${max}.`,
     attributes: {
       min,
       max,
       step,
       inputmode: 'decimal',
       autocomplete: 'off',
-      ...(isFollowing ? { 'data-follows': `Follows the market until you change it. ${hint}` } : {}),
+      ...(isFollowing ? { 'data-follows': '' } : {}),
     },
   };
 }

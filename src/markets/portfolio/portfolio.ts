@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/time.js';
 import { groupBy } from '../../core/collections.js';
 import type { Database, Orm } from '../../core/db/client.js';
+import { expectedPayout } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
@@ -122,7 +123,7 @@ function valuePosition(
     market,
     book: snapshot.data.books.get(row.ticker),
     feeRule: market && feeRuleOf(snapshot.data, market),
-    knownValue: event?.value ?? null,
+    knownValue: (market && expectedPayout(market)) ?? event?.value ?? null,
   };
   const mark = markPosition(row, quotes);
   const name = nameMarket(row.ticker, market, row.label);

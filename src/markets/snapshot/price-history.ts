@@ -58,13 +58,14 @@ export async function recordPrices(
   await insertRows(orm, priceHistory, rows);
 }
 
+/** An uncalibrated forecast is left out, because it can be far from the one that follows it. */
 export const bestPrices = (
   { markets }: Pick<MarketEvent, 'markets'>,
-  day: Pick<DayForecast, 'probabilities'> | undefined,
+  day: Pick<DayForecast, 'probabilities' | 'isCalibrated'> | undefined,
 ): Record<string, BestPrices> =>
   Object.fromEntries(
     markets.map(({ ticker, yesBid, yesAsk }) => {
-      const probability = day?.probabilities.get(ticker);
+      const probability = day?.isCalibrated ? day.probabilities.get(ticker) : undefined;
       const forecast = probability === undefined ? null : Math.round(probability * 1e6);
       return [ticker, [toNumber(yesBid), toNumber(yesAsk), forecast]];
     }),

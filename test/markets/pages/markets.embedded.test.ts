@@ -16,7 +16,7 @@ import { formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/
 import { tradingOrders } from '../../../src/markets/ledger/orders-table.js';
 import { tradingAccounts, tradingPositions } from '../../../src/markets/ledger/portfolio-table.js';
 import { tradingSwitches } from '../../../src/markets/ledger/risk-table.js';
-import { bracketLabel } from '../../../src/markets/market/brackets.js';
+import { bracketLabel, bracketPays } from '../../../src/markets/market/brackets.js';
 import { climateDayAt } from '../../../src/markets/market/climate-day.js';
 import { stations } from '../../../src/markets/market/stations.js';
 import type { EventSignals } from '../../../src/markets/signals/signal.js';
@@ -89,6 +89,14 @@ it('the desk lists every city of a kind, and links the ones that it does not sho
   expect(text).toContain(`Highs ${new Set(listed.map(({ station }) => station.id)).size} cities`);
   expect(text).toContain('Prices are 0 s old');
   expect(text).toContain('Simulated');
+});
+
+it('each part of the desk opens with the city and day that the page shows', async () => {
+  const { station, date } = openMarket();
+  const here = `${PATH}?station=${station.id}&date=${date}`;
+  const links = linksOf(await getPage(owner.browser, here)).filter((link) => link.includes('show='));
+  expect(links).toEqual(['list', 'market', 'orders'].map((part) => `${here}&show=${part}`));
+  for (const link of links) expect((await getPage(owner.browser, link)).status).toBe(200);
 });
 
 it('a search keeps cities with matching names, ignoring case, and says so if none match', async () => {
@@ -417,6 +425,28 @@ it('a past day shows its temperature and winner as far as the venue has reported
   expect(linksOf(page).filter((link) => link.includes('side='))).toEqual([]);
 });
 
+it('a reported temperature names the winner, and does not say that the venue has determined it', async () => {
+  // Daily reports come seven hours after the day, and the venue's result an hour later.
+  const morning = await startTestService(database.db, { trading: { selection } });
+  try {
+    morning.clock.set('2026-07-15T12:30:00Z');
+    await morning.trading.refresher.refresh();
+    const path = `${PATH}?station=KNYC&date=2026-07-14`;
+    const page = await getPage(owner.browser.copy(morning.url), path);
+    const text = textOf(page);
+    const { events } = morning.trading.snapshots.current!;
+    const { markets } = events.find(({ station, date }) => station.id === 'KNYC' && date === '2026-07-14')!;
+    const winner = markets.find(({ bracket }) => bracketPays(bracket, markets[0]!.settledTemperature!))!;
+    expect(winner.settlementValue).toBe(null);
+    expect(text).toContain(`${bracketLabel(winner.bracket)} wins if the result stands.`);
+    expect(text).toContain('The venue has not determined its result yet.');
+    expect(text).not.toContain('not known yet');
+    expect(text).toContain(`${bracketLabel(winner.bracket)} Won, not final`);
+  } finally {
+    await morning.stop();
+  }
+});
+
 it('ruled-out brackets say so and do not offer YES', async () => {
   // By evening the maximum so far rules out colder brackets.
   const evening = await startTestService(database.db, { trading: { selection } });
@@ -575,7 +605,7 @@ it('a ticket from a signal starts with the current price, also after the price h
     const page = await getPage(owner.browser, `${PATH}/${market.ticker}?${query}`);
     expect([page.status, fieldOf(page, 'limitPrice')[0]]).toEqual([200, inCents(ask)]);
     expect(textOf(page)).toMatch(PLACE);
-    expect(textOf(page)).toMatch(/Price at \d\d:\d\d:\d\d UTC\./);
+    expect(textOf(page)).toMatch(/To fill at \d\d:\d\d:\d\d UTC\./);
     return textOf(page);
   };
   expect(await open(inCents(ask))).not.toContain('The signal was');
@@ -647,9 +677,9 @@ it('a form sent twice places one order and redirects to it both times', async ()
   const desk = `${path}?side=yes&action=buy&contracts=2&order=${trades[0]!.id}`;
   const told = [first, second, third].map(({ headers }) => headers.get('location')!);
   expect(told.toSorted()).toEqual([
-    `${desk}&done=placed#book`,
-    `${desk}&done=repeated#book`,
-    `${desk}&done=repeated#book`,
+    `${desk}&done=placed#review`,
+    `${desk}&done=repeated#review`,
+    `${desk}&done=repeated#review`,
   ]);
   expect(told[2]).toContain('done=repeated');
   const { balanceChange } = trades[0]!;

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { findStation } from '../../../src/markets/market/stations.js';
 import { toOpportunities } from '../../../src/markets/pages/desk-view.js';
 import type { OwnAccount } from '../../../src/markets/pages/market-view.js';
 import type { SignalReport } from '../../../src/markets/signals/signal.js';
@@ -25,4 +26,37 @@ it.each([
   expect(list.withheld).toBe(
     isWithheld ? '1 purchase in 1 event is withheld until the evidence for their forecasts suffices.' : null,
   );
+});
+
+it('a kind lists only its own markets, also if others are held', () => {
+  const now = new Date('2026-07-15T16:00:00Z');
+  const event = (eventTicker: string, kind: string, city: string) => ({
+    eventTicker,
+    kind,
+    station: { ...findStation('KNYC')!, city },
+    date: '2026-07-15',
+    markets: [{ ticker: `${eventTicker}-T`, status: 'active', closeTime: new Date('2026-07-16T05:00:00Z') }],
+  });
+  const gate = { isOpen: false, evidence: 28, needed: 43, n: 30 };
+  const snapshot = {
+    asOf: now,
+    events: [event('H', 'daily_maximum', 'Aa'), { ...event('L', 'hourly', 'Bb'), hour: 14 }],
+    forecasts: new Map([
+      [
+        'KNYC',
+        { days: [{ kind: 'hourly', hour: 14, date: '2026-07-15', meanF: 70, probabilities: new Map() }] },
+      ],
+    ]),
+    gates: { gates: [gate] },
+    data: { books: new Map() },
+  } as unknown as Snapshot;
+  const suppressed = [{ ticker: 'L-T', side: 'yes', reason: '', isWithheld: true }];
+  const signals = {
+    events: [{ eventTicker: 'L', signals: [], suppressed, gate }],
+  } as unknown as SignalReport;
+  const holdings = new Map([['H-T', { side: 'yes', contracts: 3, cost: 1n }]]);
+  const own = { signals, holdings } as unknown as OwnAccount;
+  const { rows } = toOpportunities({ snapshot, own, chosen: undefined, now }, { kind: 'hourly', q: '' });
+  expect(rows.map(({ city }) => city)).toEqual(['Bb']);
+  expect(rows[0]!.withheld).toEqual({ count: 1, evidence: 65 });
 });

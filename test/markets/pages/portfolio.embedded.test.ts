@@ -388,7 +388,7 @@ describe('a sale', () => {
     const [one, two] = [await post(trader, form), await post(trader, form)];
     expect([one.status, two.status]).toEqual([303, 303]);
     const desk = one.headers.get('location')!;
-    expect(desk).toContain('&done=placed#book');
+    expect(desk).toContain('&done=placed#review');
     expect(two.headers.get('location')).toBe(desk.replace('placed', 'repeated'));
     const path = `/dashboard/portfolio/orders/${new URLSearchParams(desk.split(/[?#]/)[1]).get('order')}`;
     const order = await read(trader.browser, `${path}?done=placed`);

@@ -22,7 +22,7 @@ const point = (step: number, ...prices: PricePoint['prices'][string]): PricePoin
   at: at(step),
   prices: { A: prices },
 });
-const day = { probabilities: new Map([['A', 0.6]]) } as unknown as DayForecast;
+const day = { isCalibrated: true, probabilities: new Map([['A', 0.6]]) } as unknown as DayForecast;
 const view = (points: PricePoint[], orders: ListedOrder[] = [], asOf = at(1)) =>
   toPriceLine({ points, stepMs: PRICE_STEP_MS }, market, { day, orders, asOf })!;
 
@@ -56,4 +56,11 @@ it('shows the price between bid and ask, the forecast and fills, and ends at the
 it('leaves a gap where no prices were recorded', () => {
   const { price } = view([point(-9, 400_000, 440_000), point(0, 410_000, 430_000)]);
   expect(price.lines[0]!.paths).toHaveLength(2);
+});
+
+it('leaves out a forecast that is not calibrated', () => {
+  const points = [point(0, 410_000, 430_000, 550_000)];
+  const shown = { day: { ...day, isCalibrated: false }, orders: [], asOf: at(1) };
+  const { rows } = toPriceLine({ points, stepMs: PRICE_STEP_MS }, market, shown)!;
+  expect(rows.map(({ forecast }) => forecast)).toEqual([null, 55]);
 });

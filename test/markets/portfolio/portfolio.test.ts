@@ -195,6 +195,25 @@ describe('a paper account', () => {
     await service.trading.refresher.refresh();
   });
 
+  it('values a reported temperature by its outcome before the venue determines it', async () => {
+    await bookTrade(database.db, {
+      orgId,
+      by: { apiKeyId: key.id },
+      at: now(),
+      fills: [['0.60', 10, '0.17']],
+    });
+    venue.states.set(COLD, { status: 'closed', settledTemperature: 58 });
+    await service.trading.refresher.refresh();
+    const { body } = await read();
+    expect(body.portfolio.positions[0]).toMatchObject({
+      status: 'closed',
+      valuation: 'expected',
+      liquidationValue: '10.0000',
+    });
+    venue.states.clear();
+    await service.trading.refresher.refresh();
+  });
+
   it('keeps the last recorded result of a market that is no longer listed', async () => {
     const ticker = 'KXHIGHDEN-26NOV19-B44.5';
     const at = now();
