@@ -136,6 +136,23 @@ describe('the credits page', () => {
     expect(page).not.toContain('At the pace');
   });
 
+  it('agrees with the usage of all products: chart, sum and growth count credits', async () => {
+    const { browser, organization, send } = await scene();
+    const free = await createProduct(database.db, { name: 'Free calls' });
+    await grant(database.db, organization.id, free.id);
+    await send(30, { dimensions: { model: 'large' } });
+    await send(4, { productSlug: free.slug });
+    const { text } = await browser.get('/dashboard/usage', html);
+    expect(readText(text)).toMatch(/Credits burned 60 .*credits by day and product/);
+    expect(text).toMatch(/data-label="[^"]*: 60 credits/);
+    expect(readText(text)).toMatch(
+      /Name Credits Share of credits Quantity Tokens 60 100\.0% 30 calls Free calls 0 0\.0% 4 calls/,
+    );
+    const day = readText((await browser.get('/dashboard/usage?range=last7', html)).text);
+    expect(day).toContain('Credits burned 60');
+    expect(day).not.toContain('this month so far');
+  });
+
   it('keeps live and test credits apart, and says how much is held', async () => {
     const { open, give, send } = await scene();
     await give('live', { amount: 5 });

@@ -475,8 +475,8 @@ describe('all products', () => {
     const page = await browser.get(path, html);
     const text = textOf(page.text);
     expect(page.status).toBe(200);
-    expect(text).toContain(`${product.name} 3 calls ▲ 50.0% more than 2 in the previous period 3.8% 3`);
-    expect(text).toContain(`${others[5]!.name} 37.5 calls 19.2% 15`);
+    expect(text).toContain(`${product.name} 3 ▲ 50.0% more than 2 in the previous period 3.8% 3 calls`);
+    expect(text).toContain(`${others[5]!.name} 15 19.2% 37.5 calls`);
     // Only the five products with the most usage have their own segment.
     expect(text).toContain('2 other products');
     expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events: [^"]* 15, [^"]*2 other products 13,/);
