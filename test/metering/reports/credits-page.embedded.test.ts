@@ -151,6 +151,10 @@ describe('the credits page', () => {
     const day = readText((await browser.get('/dashboard/usage?range=last7', html)).text);
     expect(day).toContain('Credits burned 60');
     expect(day).not.toContain('this month so far');
+    const key = await send(1, { productSlug: free.slug });
+    expect(readText((await browser.get(`/dashboard/usage?event=${key}`, html)).text)).toContain(
+      'Credits Free',
+    );
   });
 
   it('keeps live and test credits apart, and says how much is held', async () => {
@@ -320,7 +324,7 @@ it('an event shows what it cost, and its product what it costs', async () => {
   const { browser, send, product } = await scene();
   const key = await send(3, { dimensions: { model: 'large' } });
   const event = readText((await browser.get(`/dashboard/usage?event=${key}`, html)).text);
-  expect(event).toMatch(/Cost 6 credits, 2 for each unit of calls/);
+  expect(event).toMatch(/Credits 6 , 2 for each unit of calls/);
   const list = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
   expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
   expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
@@ -346,5 +350,5 @@ it('another Organization sees none of it', async () => {
     expect((await browser.get(`/dashboard/credits${path}`, html)).text).not.toMatch(
       /secret-key<|secret-key,|,burn,|−1</,
     );
-  expect((await browser.get(`/dashboard/usage?event=${key}`, html)).text).not.toContain('Cost');
+  expect((await browser.get(`/dashboard/usage?event=${key}`, html)).text).not.toContain('for each unit');
 });
