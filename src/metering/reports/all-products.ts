@@ -1,4 +1,5 @@
 import { formatEstimate } from '../../core/charts/stacked.js';
+import { groupBy } from '../../core/collections.js';
 import type { Orm } from '../../core/db/client.js';
 import { compareDecimals, differenceOf, sumDecimals } from '../../core/decimal.js';
 import { formatGrowth, formatShare } from '../../core/pages/format.js';
@@ -59,7 +60,8 @@ export async function readAllProducts(
         Number(sumOf(b.own, 'events')) - Number(sumOf(a.own, 'events')),
     );
   const total = totalOf(sums);
-  const toSteps = (list: readonly Sum[]) => list.map((sum) => ({ start: sum.start, quantity: sum[unit] }));
+  const toSteps = (list: readonly Sum[]) =>
+    [...groupBy(list, ({ start }) => start)].map(([start, own]) => ({ start, quantity: totalOf(own) }));
   const projection = toProjection([...toSteps(before?.rows ?? []), ...toSteps(sums)], period, now);
   return {
     isEmpty: sums.length === 0,
