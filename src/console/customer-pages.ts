@@ -155,13 +155,13 @@ function addList(router: Router, deps: CustomerDeps): void {
 
 /** The customer, its plan and its owner's invitation are one transaction. */
 function addNew(router: Router, deps: CustomerDeps): void {
-  const { hasMarkets, firstMarketAccess: first, mail } = deps.config;
+  const { hasMarkets, mail } = deps.config;
   const parts = deps.summaries.flatMap(({ newCustomer }) => newCustomer ?? []);
 
   addForm(router, '/new-customer', {
     async act(req, res, fields) {
       fillInSlug(fields, 'slug', 'name');
-      const { slug, name, email, marketAccess = first } = parseInput(newSchema, filledIn(withEmail(fields)));
+      const { slug, name, email, marketAccess = 'none' } = parseInput(newSchema, filledIn(withEmail(fields)));
       const { customer, invitation, ends } = await changeAsOperator(deps, req, res, async (tx, source) => {
         if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
         if (email !== undefined) await confirmDanger(tx, res, source);
@@ -183,7 +183,8 @@ function addNew(router: Router, deps: CustomerDeps): void {
       for (const part of parts) data.push({ view: part.view, data: await part.read(deps.db.orm) });
       const page = { view: 'console/new-customer', title: 'New customer', section: 'customers' };
       await renderPage(deps, req, res, page, {
-        form: isNew ? { ...form, values: { marketAccess: first } } : form,
+        // The choice with the least risk.
+        form: isNew ? { ...form, values: { marketAccess: 'none' } } : form,
         parts: data,
         hasMarkets,
         hasMail: mail !== undefined,

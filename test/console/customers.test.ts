@@ -159,6 +159,10 @@ describe('the list of customers', () => {
     const page = await openLater('/console?signal=credits');
     expect(slugsOn(page).sort()).toEqual([spent.slug, overdrawn.slug].sort());
     expect(page).toContain('Out of credits');
+    // The bars count what the number beside them counts.
+    expect(page).toMatch(
+      /<strong>5<\/strong> <span class="quiet">credits<\/span>\s+<svg[^>]*aria-label="Credits by day since [^"]*: at most 5 a day/,
+    );
     const { slug, id } = await customer();
     await createListener(db, id);
     expect(slugsOn(await open('/console?signal=webhooks'))).toEqual([]);
@@ -387,7 +391,7 @@ it('creates a customer, but never the same one twice', async () => {
   expect([again.status, again.text.includes('Taken by another customer')]).toEqual([400, true]);
   expect((await post('/console/new-customer', { name: 'x', slug: 'Ünicode' })).status).toBe(400);
   const [row] = await database.db.orm.select().from(organizations).where(eq(organizations.slug, 'initech'));
-  expect(row).toMatchObject({ name: 'Initech', marketAccess: 'trade' });
+  expect(row).toMatchObject({ name: 'Initech', marketAccess: 'none' });
   const [entry] = await auditOf(database.db, row!.id);
   expect(entry).toMatchObject({ action: 'organization.created', actor: `operator:${operator.email}` });
 });

@@ -60,12 +60,7 @@ export function toChart(summary: string, bars: Bar[], { before, cap }: Compariso
       width: bars.length,
       path: before.map((value, i) => `${i === 0 ? 'M' : 'L'}${i + 0.5} ${toY(value).toFixed(1)}`).join(''),
     },
-    cap: cap && {
-      y: toY(cap.value).toFixed(1),
-      label: cap.label,
-      /** True if there is no room for the label below the line. */
-      isLow: toY(cap.value) > CHART_HEIGHT - 20,
-    },
+    cap: cap && { y: toY(cap.value).toFixed(1), label: cap.label },
   };
 }
 

@@ -43,6 +43,7 @@ import { mode, type Mode } from '../events/page-schema.js';
 import { toModeTabs } from '../reports/choices.js';
 import { readAccountView } from '../reports/credits/pages.js';
 import { toEntryView, toGrantView } from '../reports/credits/view.js';
+import { minuteField } from './entitlement-pages.js';
 
 /** Offered as check boxes. */
 const MAX_PRODUCTS = 100;
@@ -58,7 +59,6 @@ const notices = {
 const base = (slug: string) => `${addressOf(slug)}/credits`;
 const modeField = mode.default('live');
 const reason = text(200);
-const minute = z.iso.datetime({ local: true, error: 'must be a date and a time' });
 const wholeNumber = (least: number, most: number) =>
   z
     .string()
@@ -70,8 +70,8 @@ const wholeNumber = (least: number, most: number) =>
 const grantSchema = z.object({
   mode: modeField,
   amount: decimalField.refine((value) => /[1-9]/.test(value), 'must be above 0'),
-  startsAt: minute.optional(),
-  expiresAt: minute.optional(),
+  startsAt: minuteField.optional(),
+  expiresAt: minuteField.optional(),
   priority: wholeNumber(0, 100).default(50),
   percent: wholeNumber(1, 100).optional(),
   days: wholeNumber(1, 366).optional(),

@@ -114,8 +114,8 @@ interface FactsRow {
   isOlder: boolean;
   lastEvent: string | null;
   isSharing: boolean;
-  /** Events by day; null without trends. */
-  days: { day: string; events: number }[] | null;
+  /** Credits of an account by day, otherwise events; null without trends. */
+  days: { day: string; quantity: number }[] | null;
 }
 
 const cap = sql.raw(effectiveCap('e', 'p'));
@@ -127,11 +127,16 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
   const month = monthOf(nowMs);
   const [monthMs, weekMs] = [Date.parse(monthRange(month).start), nowMs - PACE_DAYS * DAY_MS];
   const isListed = (column: SQL) => sql`${column} = any (${textArray(orgIds)}::uuid[])`;
-  const days = sql`select coalesce(json_agg(json_build_object('day', day::text, 'events', events)), '[]') as days from (
-      select (h.hour at time zone 'UTC')::date as day, sum(h.events)::float8 as events
+  const first = at(firstDayMs(nowMs));
+  const days = sql`select coalesce(json_agg(json_build_object('day', day::text, 'quantity', quantity)), '[]') as days from (
+      select (h.hour at time zone 'UTC')::date as day, sum(h.events)::float8 as quantity
       from ${t('entitlements')} n
-      join ${t('usage_hours')} h on h.org_id = o.id and h.product_id = n.product_id and h.livemode and h.hour >= ${at(firstDayMs(nowMs))}
-      where n.org_id = o.id group by 1) d`;
+      join ${t('usage_hours')} h on h.org_id = o.id and h.product_id = n.product_id and h.livemode and h.hour >= ${first}
+      where n.org_id = o.id and a.account is null group by 1
+      union all
+      select (at at time zone 'UTC')::date, sum(case kind when 'burn' then amount else -amount end)::float8
+      from ${t('credit_entries')}
+      where org_id = o.id and livemode and at >= ${first} and kind in ('burn', 'return') and a.account is not null group by 1) d`;
   return sql`
     select o.id::text as "orgId", pl.name as plan, u.use, a.account, coalesce(l.burned, '0') as burned, coalesce(l.pace, '0') as pace,
       l.products as "paceProducts", l.first_at as "firstAt", coalesce(l.is_older, false) as "isOlder", e.last_event as "lastEvent",
@@ -228,7 +233,7 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       credits,
       isSoon,
       last,
-      trend: days && toDays(days, now),
+      trend: days && toDays(days, credits ? 'Credits' : 'Events', now),
     },
   };
 }
@@ -269,15 +274,15 @@ function toCredits({ account: burnt, pace, paceProducts, firstAt, isOlder }: Fac
   };
 }
 
-function toDays(days: NonNullable<FactsRow['days']>, now: Date) {
-  const events = new Map(days.map((one) => [one.day, one.events]));
+function toDays(days: NonNullable<FactsRow['days']>, unit: string, now: Date) {
+  const quantities = new Map(days.map((one) => [one.day, one.quantity]));
   const first = firstDayMs(now.getTime());
   const values = Array.from({ length: TREND_DAYS }, (_, i) => {
     const day = new Date(first + i * DAY_MS).toISOString().slice(0, 10);
-    return events.get(day) ?? 0;
+    return Math.max(0, quantities.get(day) ?? 0);
   });
   return toTrend(
-    `Events by day since ${formatDay(new Date(first))}: at most ${formatCompact(Math.max(...values))} a day`,
+    `${unit} by day since ${formatDay(new Date(first))}: at most ${formatCompact(Math.max(...values))} a day`,
     values,
   );
 }

@@ -48,17 +48,21 @@ const cursorSchema = z.object({ cursor: slugSchema.optional() });
 const chosenSchema = z.object({ product: slugSchema.optional() });
 const withdrawSchema = z.strictObject({ product: slugSchema });
 
-/** A browser's `datetime-local`, in UTC, with or without seconds. */
-const timeSchema = z
+const NO_MINUTE = 'must be a time, like 2026-01-31 12:00';
+
+/** A field of the type `minute`, in UTC, with or without seconds. */
+export const minuteField = z
   .string()
-  .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/, 'must be a time, like 2026-01-31T12:00')
-  .refine((value) => !Number.isNaN(Date.parse(`${value}Z`)), 'must be a time, like 2026-01-31T12:00');
+  .trim()
+  .regex(/^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/, NO_MINUTE)
+  .transform((value) => value.replace(' ', 'T'))
+  .refine((value) => !Number.isNaN(Date.parse(`${value}Z`)), NO_MINUTE);
 
 const grantSchema = z.strictObject({
   product: slugSchema,
   kind: z.enum(entitlementKinds, 'must be one of the options'),
-  startsAt: timeSchema.optional(),
-  endsAt: timeSchema.optional(),
+  startsAt: minuteField.optional(),
+  endsAt: minuteField.optional(),
   cap: z.enum(['product', 'own', 'none'], 'must be one of the options'),
   unitCap: decimalField.optional(),
   thresholds: thresholdsSchema,

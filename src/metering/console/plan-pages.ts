@@ -53,6 +53,7 @@ import {
 } from '../plans/queries.js';
 import { definitionJson, planSchema, readDefinition } from '../plans/schema.js';
 import type { Definition } from '../plans/table.js';
+import { minuteField } from './entitlement-pages.js';
 import { readPlanEffect } from './price-preview.js';
 import { listChanges, readContents, readPlanView } from '../plans/view.js';
 
@@ -114,8 +115,16 @@ export function planPages(deps: Deps): Router {
       plans.map(({ slug }) => slug),
     );
     const page = { view: 'metering/console/plans', title: 'Plans', section: 'plans' };
+    const contents = await readContents(
+      orm,
+      plans.map(({ definition }) => definition),
+    );
     await renderPage(deps, req, res, page, {
-      plans: plans.map((plan) => ({ ...plan, versions: versions.filter((row) => row.plan === plan.slug) })),
+      plans: plans.map((plan, i) => ({
+        ...plan,
+        contents: contents[i],
+        versions: versions.filter((row) => row.plan === plan.slug),
+      })),
       pager: toPager(PLANS, {}, { cursor, nextCursor }),
     });
   });
@@ -254,13 +263,10 @@ function addMove(router: Router, deps: Deps): void {
   });
 }
 
-const timeField = z
-  .string()
-  .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/, 'must be a time, like 2026-01-31T12:00');
 const customerForm = z.object({
   plan: slugSchema,
-  startsAt: timeField.optional(),
-  anchor: timeField.optional(),
+  startsAt: minuteField.optional(),
+  anchor: minuteField.optional(),
   trial: z.literal('yes', option).optional(),
   replace: z.literal('yes', option).optional(),
   voidGrants: z.literal('yes', option).optional(),

@@ -1,3 +1,4 @@
+import { inArray } from 'drizzle-orm';
 import type { Router } from 'express';
 import { z } from 'zod';
 import { toPlainDecimal } from '../../core/decimal.js';
@@ -13,15 +14,18 @@ import {
   tryQuery,
 } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import { monthOf, monthRange } from '../../core/time.js';
 import { featuresSchema, readFeatures, writeFeatures } from '../entitlements/features.js';
 import { dimensionKeysSchema } from '../entitlements/operator/schema.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY, NO_METRIC } from '../entitlements/table.js';
+import { listCustomerUsage } from '../reports/operator/queries.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
+import { organizations } from '../../accounts/organizations/table.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { archiveSchema } from '../../console/customer-pages.js';
 import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from '../../console/page.js';
@@ -118,10 +122,43 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
       const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
       const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
       const price = toCreditPrice(product);
-      const data = { form: { ...form, values }, product, price, stripeProblem };
+      const usage = await readCustomers(deps, product);
+      const data = { form: { ...form, values }, product, price, stripeProblem, usage };
       await renderPage(deps, req, res, page, data);
     },
   });
+}
+
+const SHOWN_CUSTOMERS = 10;
+
+/** This month's live usage by customer, by slug. */
+async function readCustomers({ db, clock }: ConsoleDeps, { id, usageMetric }: Product) {
+  const { start, end } = monthRange(monthOf(clock.now()));
+  const rows = await listCustomerUsage(db, {
+    orgId: undefined,
+    productId: id,
+    livemode: true,
+    from: new Date(start),
+    to: new Date(end),
+    granularity: 'total',
+    after: undefined,
+    limit: SHOWN_CUSTOMERS,
+  });
+  const customers = await db.orm
+    .select({ slug: organizations.slug, name: organizations.name })
+    .from(organizations)
+    .where(
+      inArray(
+        organizations.slug,
+        rows.map(({ organization }) => organization),
+      ),
+    );
+  const names = new Map(customers.map(({ slug, name }) => [slug, name]));
+  return rows.map(({ organization, metric, quantity, events }) => ({
+    slug: organization,
+    name: names.get(organization),
+    cells: [{ amount: quantity, text: metric || usageMetric }, { amount: events }],
+  }));
 }
 
 function addArchive(router: Router, deps: ConsoleDeps): void {

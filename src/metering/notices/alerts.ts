@@ -33,6 +33,15 @@ export const listAlerts = (orm: Orm, orgId: string): Promise<Alert[]> =>
     where a.org_id = ${orgId}::uuid order by p.name, p.slug, a.level`,
   );
 
+/** Without one, or e-mail, an alert reaches nobody. */
+export const hasAlertEndpoint = async (orm: Orm, orgId: string): Promise<boolean> =>
+  (await selectRow<{ isThere: boolean }>(
+    orm,
+    sql`select exists (
+      select from webhook_endpoints where org_id = ${orgId}::uuid and livemode and is_enabled and 'usage.alert' = any(types)
+    ) as "isThere"`,
+  ))!.isThere;
+
 const MAX_PRODUCTS = 500;
 
 /** With a cap this month. */

@@ -10,7 +10,7 @@ import { newForm, postForm, textField, type FormState } from '../../core/pages/f
 import { toNamedOptions } from '../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
-import { addAlert, listAlerts, listCapped, removeAlert } from './alerts.js';
+import { addAlert, hasAlertEndpoint, listAlerts, listCapped, removeAlert } from './alerts.js';
 
 const ALERTS = '/dashboard/usage/alerts';
 
@@ -75,5 +75,6 @@ export async function readAlerts(
     productOptions: toNamedOptions(capped),
     canChange: maySetAlerts(role),
     hasMail: config.mail !== undefined,
+    hasEndpoint: await hasAlertEndpoint(db.orm, orgId),
   };
 }

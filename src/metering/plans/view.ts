@@ -1,12 +1,13 @@
 import type { Orm } from '../../core/db/client.js';
 import { toJson } from '../../core/http/json.js';
+import { formatDecimal } from '../../core/pages/format.js';
 import { listFeatures, mergeFeatures } from '../entitlements/features.js';
 import { nameWindow } from '../window-name.js';
 import { stateOf } from './organization-plans.js';
 import { readProducts } from './plans.js';
 import { findOrganizationPlan, findPlan } from './queries.js';
 import { definitionJson } from './schema.js';
-import type { Definition } from './table.js';
+import type { Definition, PlanGrant } from './table.js';
 
 export interface ChangeLine {
   sign: '+' | '−' | '~';
@@ -18,13 +19,26 @@ function partsOf(definition: Definition | undefined): Map<string, Record<string,
   if (!definition) return new Map();
   const { entitlements, grants, trial } = definitionJson(definition);
   return new Map<string, Record<string, unknown>>([
-    ...entitlements.map(({ productSlug, ...fields }) => [`entitlement ${productSlug}`, fields] as const),
-    ...grants.map(({ key, ...fields }) => [`credits ${key}`, fields] as const),
-    ...(trial ? [['trial', { ...trial }] as const] : []),
+    ...entitlements.map(({ productSlug, ...fields }) => [`Entitlement to ${productSlug}`, fields] as const),
+    ...grants.map(({ key, ...fields }) => [nameGrant(key, fields.every), fields] as const),
+    ...(trial ? [['Trial', { ...trial }] as const] : []),
   ]);
 }
 
-const write = (value: unknown): string => (value === undefined ? 'not set' : toJson(value));
+const nameGrant = (key: string, every: PlanGrant['every']): string =>
+  `${{ month: 'Monthly', week: 'Weekly', day: 'Daily' }[every]} credits${key === 'credits' ? '' : ` (${key})`}`;
+
+/** Other fields have their names in the definition. The amount is what a grant is about. */
+const labels: Record<string, string> = { unitCap: 'cap', productSlugs: 'products', amount: '' };
+
+const labelOf = (field: string): string => labels[field] ?? field;
+
+function write(field: string, value: unknown): string {
+  if (value === undefined) return 'not set';
+  if (value === null) return field === 'unitCap' ? 'no cap' : 'never';
+  const text = toJson(value);
+  return /^\d+(\.\d+)?$/.test(text) ? formatDecimal(text) : typeof value === 'string' ? value : text;
+}
 
 /** Lists what a change of the definition adds, removes and changes. */
 export function listChanges(before: Definition | undefined, after: Definition | undefined): ChangeLine[] {
@@ -32,13 +46,18 @@ export function listChanges(before: Definition | undefined, after: Definition | 
   return [...new Set([...old.keys(), ...wanted.keys()])].toSorted().flatMap((name): ChangeLine[] => {
     const [from, to] = [old.get(name), wanted.get(name)];
     if (!to) return [{ sign: '−', text: name }];
-    if (!from) return [{ sign: '+', text: `${name} ${toJson(to)}` }];
+    if (!from) {
+      const parts = Object.entries(to).map(([field, value]) =>
+        `${labelOf(field)} ${write(field, value)}`.trim(),
+      );
+      return [{ sign: '+', text: `${name}: ${parts.join(', ')}` }];
+    }
     const fields = [...new Set([...Object.keys(from), ...Object.keys(to)])].filter(
-      (field) => write(from[field]) !== write(to[field]),
+      (field) => write(field, from[field]) !== write(field, to[field]),
     );
     return fields.map((field) => ({
       sign: '~',
-      text: `${name}, ${field}: ${write(from[field])} → ${write(to[field])}`,
+      text: `${[name, labelOf(field)].filter(Boolean).join(', ')}: ${write(field, from[field])} → ${write(field, to[field])}`,
     }));
   });
 }

@@ -1,76 +1,121 @@
-import { sumDecimals } from '../../core/decimal.js';
+import { formatEstimate } from '../../core/charts/stacked.js';
+import { groupBy } from '../../core/collections.js';
+import type { Orm } from '../../core/db/client.js';
+import { compareDecimals, differenceOf, sumDecimals } from '../../core/decimal.js';
 import { formatGrowth, formatShare } from '../../core/pages/format.js';
+import type { AccountId } from '../credit-grants/queries.js';
 import { readProductSums, type ProductSum, type UsageProduct } from '../events/page-queries.js';
 import type { PageDeps } from './choices.js';
-import { readBefore, stepsOf } from './period.js';
+import { readBurns } from './credits/queries.js';
+import { formatSpan, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
 import { linksOf, toUsageChart } from './report-view.js';
 import type { UsageRequest } from './report.js';
 
-/** Metrics differ, so the chart and the shares count events. */
+type Sum = ProductSum & { credits: string };
+
+async function readPriced(
+  orm: Orm,
+  id: AccountId,
+  products: readonly UsageProduct[],
+  range: Period,
+  showsCredits: boolean,
+): Promise<Sum[]> {
+  const { orgId, livemode } = id;
+  const productIds = products.map((product) => product.id);
+  const sums = await readProductSums(orm, orgId, { productIds, livemode, ...range });
+  const burns = showsCredits ? await readBurns(orm, id, range) : [];
+  const nameOf = ({ productId, start }: { productId: string; start: number }) => `${productId} ${start}`;
+  const credits = new Map(burns.map((one) => [nameOf(one), differenceOf(one.burned, one.returned)]));
+  return sums.map((sum) => ({ ...sum, credits: credits.get(nameOf(sum)) ?? '0' }));
+}
+
+/** Metrics differ, so the chart and the shares count credits, or events where no usage burned credits. */
 export async function readAllProducts(
   { orm, clock }: PageDeps,
-  orgId: string,
+  id: AccountId,
   products: UsageProduct[],
   request: UsageRequest,
+  showsCredits: boolean,
 ) {
-  const { mode, period } = request;
+  const { period } = request;
   const now = new Date(clock.now());
-  const ask = { productIds: products.map(({ id }) => id), livemode: mode === 'live' };
-  const sums = await readProductSums(orm, orgId, { ...ask, ...period });
-  const before = await readBefore(period, now, (range) => readProductSums(orm, orgId, { ...ask, ...range }));
+  const readSums = (range: Period) => readPriced(orm, id, products, range, showsCredits);
+  const sums = await readSums(period);
+  const before = await readBefore(period, now, readSums);
+  const unit: Unit = [...sums, ...(before?.rows ?? [])].some(({ credits }) => credits !== '0')
+    ? 'credits'
+    : 'events';
+  const totalOf = (list: readonly Sum[]) => sumOf(list, unit);
   const rows = products
     .map((product) => {
-      const isOf = ({ productId }: ProductSum) => productId === product.id;
+      const isOf = ({ productId }: Sum) => productId === product.id;
       const own = sums.filter(isOf);
-      return { product, own, events: sumEvents(own), earlier: before?.sameRows.filter(isOf) ?? [] };
+      return { product, own, quantity: totalOf(own), earlier: before?.sameRows.filter(isOf) ?? [] };
     })
     .filter(({ own, earlier }) => own.length > 0 || earlier.length > 0)
-    .sort((a, b) => Number(b.events) - Number(a.events));
-  const total = sumEvents(sums);
-  const toEvents = (list: ProductSum[]) => list.map(({ start, events }) => ({ start, quantity: events }));
-  const link = linksOf(request);
+    .sort(
+      (a, b) =>
+        compareDecimals(b.quantity, a.quantity) ||
+        Number(sumOf(b.own, 'events')) - Number(sumOf(a.own, 'events')),
+    );
+  const total = totalOf(sums);
+  const toSteps = (list: readonly Sum[]) =>
+    [...groupBy(list, ({ start }) => start)].map(([start, own]) => ({ start, quantity: totalOf(own) }));
+  const projection = toProjection([...toSteps(before?.rows ?? []), ...toSteps(sums)], period, now);
   return {
     isEmpty: sums.length === 0,
+    unit,
     total,
     before: before && {
-      total: sumEvents(before.sameRows),
-      growth: formatGrowth(total, sumEvents(before.sameRows)),
+      total: totalOf(before.sameRows),
+      growth: formatGrowth(total, totalOf(before.sameRows)),
+      periodName: formatSpan(before.same),
     },
+    projected: projection && formatEstimate(projection.total),
     chart: toUsageChart({
       request,
-      unit: 'events',
+      unit,
       by: 'product',
       series: rows.map(({ product, own }) => {
-        const byStart = new Map(own.map(({ start, events }) => [start, events]));
+        const byStart = new Map(own.map((sum) => [sum.start, sum[unit]]));
         return { name: product.name, values: stepsOf(period).map((at) => byStart.get(at.getTime()) ?? '0') };
       }),
-      before: before && { ...before, rows: toEvents(before.rows) },
-      projection: toProjection([...toEvents(before?.rows ?? []), ...toEvents(sums)], period, now),
+      before: before && { ...before, rows: toSteps(before.rows) },
+      projection,
       now,
     }),
-    parts: [
-      {
-        name: 'product',
-        more: 0,
-        rows: rows.map(({ product, own, earlier, events }) => {
-          const [quantity, quantityBefore] = [own, earlier].map((list) =>
-            sumDecimals(list.map((sum) => sum.quantity)),
-          ) as [string, string];
-          return {
-            value: product.name,
-            href: link({ product: product.slug }),
-            quantity,
-            unit: product.usageMetric,
-            growth: formatGrowth(quantity, quantityBefore),
-            quantityBefore,
-            share: formatShare(events, total),
-            events,
-          };
-        }),
-      },
-    ],
+    parts: [toPart(rows, unit, total, request)],
   };
 }
 
-const sumEvents = (sums: readonly ProductSum[]): string => sumDecimals(sums.map(({ events }) => events));
+type Unit = 'credits' | 'events';
+
+const sumOf = (list: readonly Sum[], what: Unit | 'quantity'): string =>
+  sumDecimals(list.map((sum) => sum[what]));
+
+interface ProductRow {
+  product: UsageProduct;
+  own: Sum[];
+  quantity: string;
+  earlier: Sum[];
+}
+
+function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request: UsageRequest) {
+  const link = linksOf(request);
+  return {
+    name: 'product',
+    more: 0,
+    columns: [unit === 'credits' ? 'Credits' : 'Events', `Share of ${unit}`, 'Quantity'],
+    rows: rows.map(({ product, own, earlier, quantity }) => ({
+      value: product.name,
+      href: link({ product: product.slug }),
+      quantity,
+      growth: formatGrowth(quantity, sumOf(earlier, unit)),
+      quantityBefore: sumOf(earlier, unit),
+      share: formatShare(quantity, total),
+      used: sumOf(own, 'quantity'),
+      unit: product.usageMetric,
+    })),
+  };
+}

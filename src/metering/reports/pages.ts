@@ -26,7 +26,8 @@ import {
 } from './choices.js';
 import { addCorrectionPages } from './correction-pages.js';
 import { readAlerts } from '../notices/pages.js';
-import { readCost } from './credits/pages.js';
+import { readAccountView } from './credits/pages.js';
+import { readHasCredits } from './credits/queries.js';
 import { toEventsCsv, toUsageCsv } from './csv.js';
 import { fromEventsQuery, placeOf, readEvents, readLookUp, spanOf, toLookUpView } from './event-view.js';
 import { listSeries } from './operator/queries.js';
@@ -166,13 +167,16 @@ async function readAll(
   request: UsageRequest,
   now: Date,
 ) {
-  const { parts, ...report } = await readAllProducts({ orm: db.orm, clock }, viewer.orgId, products, request);
-  const account = accountOf(viewer.orgId, request.mode);
-  return {
-    report,
-    parts,
-    cost: viewer.shows('credits') ? await readCost(db.orm, account, now) : undefined,
-  };
+  const id = accountOf(viewer.orgId, request.mode);
+  const hasCredits = viewer.shows('credits') && (await readHasCredits(db.orm, viewer.orgId));
+  const { parts, ...report } = await readAllProducts(
+    { orm: db.orm, clock },
+    id,
+    products,
+    request,
+    hasCredits,
+  );
+  return { report, parts, account: hasCredits ? await readAccountView(db.orm, id, now) : undefined };
 }
 
 async function readProduct(

@@ -138,7 +138,7 @@ describe('a grant', () => {
       'With priority 50, after 1 other grant: first',
     );
     const last = readText(
-      (await post('/grant', { ...form, priority: '60', startsAt: '2126-01-01T00:00' })).text,
+      (await post('/grant', { ...form, priority: '60', startsAt: '2126-01-01 00:00' })).text,
     );
     expect(last).toMatch(/after 2 other grants: first never ends/);
     expect(last).toMatch(/Balance 2,001 → 2,001 until it begins/);
@@ -157,7 +157,7 @@ describe('a grant', () => {
     [{ amount: '0.1234567890123' }, 'amount', 'Must have at most 12 decimal places.'],
     [{ startsAt: '2020-01-01T00:00' }, 'startsAt', 'Must not be before now'],
     [{ expiresAt: '2020-01-01T00:00' }, 'expiresAt', 'Must be later than the start'],
-    [{ expiresAt: 'tomorrow' }, 'expiresAt', 'Must be a date and a time.'],
+    [{ expiresAt: 'tomorrow' }, 'expiresAt', 'Must be a time, like 2026-01-31 12:00.'],
     [{ percent: '50' }, 'days', 'Required for a rollover.'],
     [
       { percent: '101', days: '3', expiresAt: '2126-01-01T00:00' },

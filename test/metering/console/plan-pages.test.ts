@@ -27,6 +27,24 @@ const get = async (path: string) => (await operator.browser.get(path, html)).tex
 const post = (path: string, form: Record<string, string>) =>
   operator.browser.send('POST', path, { form, headers: html });
 
+it('a preview and the list of plans say in words what a plan has', async () => {
+  const product = await createProduct(database.db, { name: 'Forecasts' });
+  const slug = `words-${product.slug}`;
+  const definition = (cap: string, amount: number) =>
+    `entitlements: [{ productSlug: ${product.slug}, unitCap: ${cap} }]
+grants: [{ key: credits, amount: ${amount}, every: month, expires: period }]`;
+  const form = { name: 'Words', slug, definition: definition('50000', 1500), step: 'save' };
+  expect((await post('/console/new-plan', form)).status).toBe(303);
+  const list = await get('/console/plans');
+  expect(list).toMatch(/<bdi>Forecasts<\/bdi>: 50,000 <bdi>calls<\/bdi> a month/);
+  expect(list).toContain('<p>1,500 each month</p>');
+  const changed = { name: 'Words', definition: definition('null', 2500) };
+  const preview = (await post(`/console/plans/${slug}`, changed)).text;
+  expect(preview).toContain('<bdi>Monthly credits: 1,500 → 2,500</bdi>');
+  expect(preview).toContain(`<bdi>Entitlement to ${product.slug}, cap: 50,000 → no cap</bdi>`);
+  expect(preview).toContain('Keep editing');
+});
+
 it('a plan is previewed, saved, given to a customer, changed and moved', async () => {
   const product = await createProduct(database.db);
   const { slug } = await createOrganization(database.db);
@@ -44,9 +62,12 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
   expect(await get(`/console/plans/${plan}`)).toContain(`unitCap: ${digits}`);
 
   const own = `/console/customers/${slug}/plan`;
-  expect((await post(own, { plan })).text).toContain(`entitlement ${product.slug}`);
+  expect((await post(own, { plan })).text).toContain(`Entitlement to ${product.slug}`);
   expect((await post(own, { plan, step: 'save' })).status).toBe(303);
   expect(await get(own)).toContain('Active');
+  const anchored = await get(own);
+  expect(anchored).toMatch(/name="anchor"\s+type="text"\s+value="\d{4}-\d\d-\d\d \d\d:\d\d"/);
+  expect((await post(own, { plan, anchor: '2026-01-01 00:00', step: 'save' })).status).toBe(303);
   expect(await get(`/console/customers/${slug}/entitlements`)).toContain(product.slug);
 
   const changed = { name: 'Team', definition: definition('7'), step: 'save' };

@@ -7,6 +7,7 @@ import { createKey, createOrganization, past } from '../../support/fixtures.js';
 import { signedInOperator, type TestOperator } from '../../support/operators.js';
 import { useService } from '../../support/use.js';
 import { createProduct } from '../support/products.js';
+import { fillUsage } from '../support/usage-events.js';
 import { operatorLogOf } from '../../support/audit.js';
 
 const { database, service } = useService();
@@ -226,5 +227,20 @@ it('a product without dimensions has one price, and the page of the product show
   expect((await operator.browser.send('POST', `${path}/price`, { form, headers: html })).status).toBe(303);
   expect(readText((await operator.browser.get(path, html)).text)).toContain(
     'Price 0.002 for each unit of calls',
+  );
+});
+
+it('the page of a product begins with its usage by customer', async () => {
+  const product = await createProduct(database.db);
+  const { id: orgId, name } = await createOrganization(database.db);
+  const { id: apiKeyId } = await createKey(database.db, orgId);
+  const open = async () =>
+    readText((await operator.browser.get(`/console/products/${product.slug}`, html)).text);
+  expect(await open()).toContain('No live usage this month (UTC).');
+  const from = new Date(service.clock.now()).toISOString();
+  const own = { orgId, productId: product.id, apiKeyId, prefix: 'a', everyMs: 0 };
+  await fillUsage(database.db, { ...own, count: 3, from, quantity: '2.5' });
+  expect(await open()).toMatch(
+    new RegExp(`Usage and customers .*${name} 7\\.5 calls 3 .*Price in credits .*Maximum per event`),
   );
 });

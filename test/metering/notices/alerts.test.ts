@@ -5,6 +5,7 @@ import type { Role } from '../../../src/accounts/organizations/table.js';
 import { createSecretBox } from '../../../src/core/secret-box.js';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { entitlements } from '../../../src/metering/entitlements/table.js';
+import { hasAlertEndpoint } from '../../../src/metering/notices/alerts.js';
 import { createCapNotices, createCreditAlerts } from '../../../src/metering/notices/notices.js';
 import { usageAlerts } from '../../../src/metering/notices/table.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
@@ -262,6 +263,19 @@ describe('the page of alerts', () => {
     expect(log.text.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ')).toContain(
       `Added an alert at 55% of the cap of ${customer.product.slug}`,
     );
+  });
+
+  it('says where alerts go, and that nobody gets them without an endpoint or e-mail', async () => {
+    const customer = await createCustomer();
+    const page = await customer.page();
+    expect(page).toContain('href="/dashboard/webhooks"');
+    expect(page).toContain('Monthly cap of Tiles, in percent');
+    const { organization } = await signedIn(database.db, service.url);
+    const { orm } = database.db;
+    expect(await hasAlertEndpoint(orm, customer.orgId)).toBe(true);
+    expect(await hasAlertEndpoint(orm, organization.id)).toBe(false);
+    await createListener(database.db, organization.id, { types: ['usage.threshold_reached'] });
+    expect(await hasAlertEndpoint(orm, organization.id)).toBe(false);
   });
 
   it('refuses a product without a cap, other products, and levels that are not whole numbers', async () => {

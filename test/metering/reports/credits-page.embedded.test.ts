@@ -119,9 +119,7 @@ describe('the credits page', () => {
     await send(30, { dimensions: { model: 'large' }, subject: 'ada' });
     await send(10, { dimensions: { model: 'small' }, subject: 'ben' });
     const page = await open();
-    expect(page).toContain(
-      'Balance 45 live credits Next expiry 1 Jan 2126 45 left in Invoice Burned in 7 days 65 Tokens ',
-    );
+    expect(page).toContain('Balance 45 live credits Next expiry 1 Jan 2126 45 left in Invoice ; next grant ');
     expect(page).toMatch(
       /Open Invoice plan .*Scheduled Invoice soon .*Scheduled Invoice later .*Closed grants/,
     );
@@ -134,6 +132,27 @@ describe('the credits page', () => {
     // The grant is spent, so it is listed as closed.
     expect(page).toMatch(/Closed grants .*Spent Invoice welcome/);
     expect(page).not.toContain('At the pace');
+  });
+
+  it('agrees with the usage of all products: chart, sum and growth count credits', async () => {
+    const { browser, organization, send } = await scene();
+    const free = await createProduct(database.db, { name: 'Free calls' });
+    await grant(database.db, organization.id, free.id);
+    await send(30, { dimensions: { model: 'large' } });
+    await send(4, { productSlug: free.slug });
+    const { text } = await browser.get('/dashboard/usage', html);
+    expect(readText(text)).toMatch(/Credits burned 60 .*credits by day and product/);
+    expect(text).toMatch(/data-label="[^"]*: 60 credits/);
+    expect(readText(text)).toMatch(
+      /Name Credits Share of credits Quantity Tokens 60 100\.0% 30 calls Free calls 0 0\.0% 4 calls/,
+    );
+    const day = readText((await browser.get('/dashboard/usage?range=last7', html)).text);
+    expect(day).toContain('Credits burned 60');
+    expect(day).not.toContain('this month so far');
+    const key = await send(1, { productSlug: free.slug });
+    expect(readText((await browser.get(`/dashboard/usage?event=${key}`, html)).text)).toContain(
+      'Credits Free',
+    );
   });
 
   it('keeps live and test credits apart, and says how much is held', async () => {
@@ -222,10 +241,16 @@ describe('the ledger', () => {
     });
     const page = await open('/ledger');
     expect(page).toMatch(/Forfeited other −1/);
-    expect(page).toMatch(new RegExp(`Burned ${product.slug} =1\\+1 −1 `));
+    expect(page).toMatch(/Burned Tokens =1\+1 −1 /);
+    const { text } = await browser.get('/dashboard/credits/ledger', html);
+    expect(text).toMatch(
+      new RegExp(
+        `<a href="/dashboard/usage\\?product=${product.slug}&amp;range=day&amp;date=[^"]*&amp;hour=\\d\\d&amp;mode=live#events">Burned</a>`,
+      ),
+    );
     const onlyVoid = await open('/ledger?kind=void');
     expect(onlyVoid).toMatch(/Forfeited other −1/);
-    expect(onlyVoid).not.toMatch(/Burned product/);
+    expect(onlyVoid).not.toMatch(/Burned Tokens/);
     expect(await open(`/ledger?grant=${encodeURIComponent('=1+1')}`)).not.toMatch(/Forfeited other −1/);
     const tomorrow = new Date(service.clock.now() + DAY_MS).toISOString().slice(0, 10);
     expect(await open(`/ledger?from=${tomorrow}`)).toContain('No entries match.');
@@ -303,7 +328,7 @@ it('an event shows what it cost, and its product what it costs', async () => {
   const { browser, send, product } = await scene();
   const key = await send(3, { dimensions: { model: 'large' } });
   const event = readText((await browser.get(`/dashboard/usage?event=${key}`, html)).text);
-  expect(event).toMatch(/Cost 6 credits, 2 for each unit of calls/);
+  expect(event).toMatch(/Credits 6 , 2 for each unit of calls/);
   const list = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
   expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
   expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
@@ -329,5 +354,5 @@ it('another Organization sees none of it', async () => {
     expect((await browser.get(`/dashboard/credits${path}`, html)).text).not.toMatch(
       /secret-key<|secret-key,|,burn,|−1</,
     );
-  expect((await browser.get(`/dashboard/usage?event=${key}`, html)).text).not.toContain('Cost');
+  expect((await browser.get(`/dashboard/usage?event=${key}`, html)).text).not.toContain('for each unit');
 });

@@ -467,10 +467,10 @@ describe('the filters', () => {
     expect(foreign.text).not.toContain('the runtime (');
   });
 
-  it('are in UTC, like the times of the rows', async () => {
+  it('are in UTC, while the times of the rows are in the reader’s time zone', async () => {
     const { open, fill } = await arrive();
     await fill(1);
-    expect((await open()).text).not.toContain('data-zoned');
+    expect((await open()).text).toMatch(/data-label="Occurred"><time [^>]* data-zoned>/);
   });
 });
 

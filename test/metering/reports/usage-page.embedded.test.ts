@@ -472,11 +472,15 @@ describe('all products', () => {
       await fillUsage(db, { ...of, count: 10 + i, from: '2031-03-14T05:00:00Z' });
       others.push(other);
     }
+    const earlier = { ...event, productId: others[0]!.id, prefix: 'earlier ', count: 3 };
+    await fillUsage(db, { ...earlier, from: '2031-02-14T00:00:00Z' });
     const page = await browser.get(path, html);
     const text = textOf(page.text);
     expect(page.status).toBe(200);
-    expect(text).toContain(`${product.name} 3 calls ▲ 50.0% more than 2 in the previous period 3.8% 3`);
-    expect(text).toContain(`${others[5]!.name} 37.5 calls 19.2% 15`);
+    // The month before is of all products, too.
+    expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events: [^"]*, February 2031 5"/);
+    expect(text).toContain(`${product.name} 3 ▲ 50.0% more than 2 in the previous period 3.8% 3 calls`);
+    expect(text).toContain(`${others[5]!.name} 15 19.2% 37.5 calls`);
     // Only the five products with the most usage have their own segment.
     expect(text).toContain('2 other products');
     expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events: [^"]* 15, [^"]*2 other products 13,/);

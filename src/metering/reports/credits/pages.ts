@@ -32,7 +32,6 @@ import {
 import {
   formatPeriod,
   monthPeriod,
-  neighbour,
   parsePeriod,
   stepName,
   stepsOf,
@@ -40,16 +39,7 @@ import {
   type Period,
 } from '../period.js';
 import { axisName } from '../report-view.js';
-import {
-  readBurns,
-  readCostParts,
-  readCreditPace,
-  readHasCredits,
-  type BurnSum,
-  type CostPart,
-} from './queries.js';
-import { costOf } from './statement.js';
-import { readEntrySums } from './statement-queries.js';
+import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
 import { addStatement } from './statement-pages.js';
 import { kindOptions, PACE_DAYS, toAccountView, toEntryView } from './view.js';
 
@@ -111,23 +101,6 @@ export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
   const to = new Date(now.getTime() + 1);
   const pace = await readCreditPace(orm, id, { from, to });
   return toAccountView(credits, pace, now);
-}
-
-/** This month's cost, and where it ends at the pace of the last days. Undefined without credits. */
-export async function readCost(orm: Orm, id: AccountId, now: Date) {
-  if (!(await readHasCredits(orm, id.orgId))) return undefined;
-  const month = monthPeriod(now);
-  const account = await readAccountView(orm, id, now);
-  const sums = await readEntrySums(orm, id, neighbour(month, -1)!);
-  const soFar = costOf(sums.filter(({ isLater }) => isLater));
-  const leftDays = (month.to.getTime() - now.getTime()) / DAY_MS;
-  return {
-    account,
-    soFar,
-    before: costOf(sums.filter(({ isLater }) => !isLater)),
-    /** In doubles. */
-    projected: account.perDay === undefined ? undefined : Number(soFar) + account.perDay * leftDays,
-  };
 }
 
 interface Burned {

@@ -54,7 +54,7 @@ export type StatementLine = Omit<PriceLine, 'productId' | 'price' | 'kind' | 'qu
   quantity: string | null;
 };
 
-export const costOf = (sums: readonly EntrySum[]): string =>
+const costOf = (sums: readonly EntrySum[]): string =>
   negate(total(sums.filter(({ kind }) => kind === 'burn' || kind === 'return').map(effectOf)));
 
 export type Statement = Awaited<ReturnType<typeof readStatement>>;

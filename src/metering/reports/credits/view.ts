@@ -83,15 +83,20 @@ const kinds: Record<CreditEntryKind, { label: string; sign: '−' | '+' | '' }> 
 export const kindOptions = Object.entries(kinds).map(([value, { label }]) => ({ value, label }));
 
 /** A negative amount undoes an entry, so it is shown with the opposite sign. */
-export function toEntryView({ at, hour, kind, productSlug, grantKey, amount }: EntryRow) {
+export function toEntryView({ at, hour, kind, productSlug, productName, grantKey, amount }: EntryRow) {
   const { label, sign } = kinds[kind];
   const isUndone = amount.startsWith('-');
   return {
     at: new Date(at),
     hour: new Date(hour),
     label: isUndone ? `${label}, undone` : label,
-    productSlug,
+    productName,
     grantKey,
+    /** The events that the entry sums up. */
+    events:
+      productSlug !== null && (kind === 'burn' || kind === 'return')
+        ? { product: productSlug, range: 'day', date: hour.slice(0, 10), hour: hour.slice(11, 13) }
+        : undefined,
     isOverdraft: (kind === 'burn' || kind === 'return') && grantKey === null,
     sign: isUndone && sign !== '' ? (sign === '+' ? '−' : '+') : sign,
     amount: amount.replace('-', ''),
