@@ -55,7 +55,7 @@ describe('a key’s page', () => {
     await call(next.secret, 2);
     const page = await getPage(browser, `${PATH}/${next.id}`);
     const text = textOf(page);
-    expect(text).toContain('Calls 5 calls');
+    expect(text).toContain('Accepted 5 The key');
     expect(text).toMatch(/usage:write Send usage events\. [^.]*\. 5 just now/);
     expect(text).toMatch(/how much is left\. 0 Never/);
     expect(linksOf(page)).toContain(`/dashboard/usage?key=${next.id}`);
