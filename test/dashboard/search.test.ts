@@ -34,6 +34,22 @@ describe('the search of the dashboard', () => {
     expect((await search(owner, 'zzz')).links).toEqual(['/docs/search?q=zzz']);
   });
 
+  it('puts words that begin with the query above words that contain it', async () => {
+    const owner = await signedIn(database.db, service.url, 'owner');
+    const { user } = await memberOf(owner.organization.id, 'member', 'Fortuna Lind');
+    const inside = await createKey(database.db, owner.organization.id, { name: 'before noon' });
+    const begins = await createKey(database.db, owner.organization.id, { name: 'Old forecasts' });
+    await createKey(database.db, owner.organization.id, { name: 'comfort' });
+    expect((await search(owner, 'ORTUN')).links[0]).toBe(`/dashboard/members/${user.id}`);
+    const { links } = await search(owner, 'for');
+    expect(links[0]).toBe(`/dashboard/api-keys/${begins.id}`);
+    expect(links).toContain(`/dashboard/api-keys/${inside.id}`);
+    const only = await signedIn(database.db, service.url, 'owner');
+    await createKey(database.db, only.organization.id, { name: 'comfort' });
+    const { user: second } = await memberOf(only.organization.id, 'member', 'Fortuna Lind');
+    expect((await search(only, 'for')).links[0]).toBe(`/dashboard/members/${second.id}`);
+  });
+
   it('finds nothing of another Organization', async () => {
     const owner = await signedIn(database.db, service.url, 'owner');
     const other = await createOrganization(database.db);

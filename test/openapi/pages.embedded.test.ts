@@ -218,7 +218,8 @@ describe('/docs/search', async () => {
   };
 
   it.each([
-    ['rotate a key', '/docs/reference/api-keys#rotateApiKey'],
+    ['rotate', '/docs/key-rotation'],
+    ['rotate an api key', '/docs/reference/api-keys#rotateApiKey'],
     ['retries', '/docs/retries'],
     ['rate_limited', '/docs/errors#rate_limited'],
     ['idempotencyKey', '/docs/reference/usage#recordUsageEvents'],

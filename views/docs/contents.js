@@ -1,5 +1,7 @@
 /** Marks the current section in the table of contents. */
 export function markContents() {
+  const page = document.querySelector('.docs-nav [aria-current="page"]');
+  if (page) keepInSight(page);
   const links = [...document.querySelectorAll('[data-contents] a')];
   const places = [...new Set(links.map((link) => link.hash.slice(1)))]
     .map((id) => document.getElementById(decodeURIComponent(id)))

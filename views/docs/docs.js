@@ -26,15 +26,15 @@ function followMoved() {
 }
 
 /**
- * Collapses the fields and examples of requests on phones and on long pages, except for the request that the URL points
- * to.
+ * Collapses the fields and examples of requests on phones, and the fields on long pages, except for the request that the
+ * URL points to.
  */
 function collapseOperations() {
   const narrow = matchMedia('(width < 44rem)');
   const parts = document.querySelectorAll('.operation-more');
   const wanted = () => document.getElementById(decodeURIComponent(location.hash.slice(1)));
   const collapse = () => {
-    for (const part of parts) part.open = !(narrow.matches || part.closest('.folded')) || part.closest('.operation') === wanted();
+    for (const part of parts) part.open = !(narrow.matches || part.matches('.folded')) || part.closest('.operation') === wanted();
   };
   collapse();
   narrow.addEventListener('change', collapse);

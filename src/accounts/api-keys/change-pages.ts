@@ -187,9 +187,10 @@ export function addRenamePages(router: Router, deps: KeyDeps): void {
 
 const RECENT_MINUTES = 15;
 
-export function addRevokePages(router: Router, deps: KeyDeps): void {
+export function addRevokePages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/:id/revoke', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
+    await deps.keyUse.flush();
     const key = await requireOwnKeyDetails(deps, orgId, readId(req));
     const now = deps.clock.now();
     const from = new Date(now - (now % MINUTE_MS) - RECENT_MINUTES * MINUTE_MS);

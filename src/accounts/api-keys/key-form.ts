@@ -58,12 +58,12 @@ export const expiryChoices = [
 ];
 
 export const graceChoices = [
-  { value: '60', label: '1 hour', note: 'Enough to deploy the new key.' },
   {
     value: '0',
-    label: 'None: expire the old key at once',
-    note: 'For a key that has leaked. Calls with it fail until the new one is in place.',
+    label: 'None',
+    note: 'The old key ends at once, because it has leaked. Calls with it fail until the new one is in place.',
   },
+  { value: '60', label: '1 hour', note: 'Enough to deploy the new key.' },
   { value: String(GRACE_DAY_MINUTES), label: '1 day', note: 'For runtimes that are deployed less often.' },
   { value: String(7 * GRACE_DAY_MINUTES), label: '7 days', note: 'The maximum.' },
   { value: 'custom', label: 'Custom number of minutes', note: undefined },

@@ -227,7 +227,7 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
       allows: whatScopeAllows(scope, key.serviceKeyId !== null),
       ...(used.find((use) => use.scope === scope) ?? { calls: 0, lastUsedAt: null }),
     })),
-    chart: makeCallChart([{ id: key.id, label: 'Calls' }], calls, { fromMs, toMs: now, stepMs }),
+    chart: makeCallChart([{ id: key.id, label: 'Accepted calls' }], calls, { fromMs, toMs: now, stepMs }),
     refused,
     isCounted: isCounted(key, now),
     ranges: Object.entries(ranges).map(([value, { label }]) => ({

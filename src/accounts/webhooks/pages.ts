@@ -33,7 +33,14 @@ import {
   type EndpointDeps,
 } from './endpoints.js';
 import { createEndpointForms, type EndpointForms } from './form.js';
-import { findDelivery, listAttempts, listEndpoints, type DeliveryKey, type EndpointRow } from './queries.js';
+import {
+  findDelivery,
+  listAttempts,
+  listDeliveries,
+  listEndpoints,
+  type DeliveryKey,
+  type EndpointRow,
+} from './queries.js';
 import { mayManage, readDeliveries, readDeliveryDetails, readEndpointId, readMessageId } from './request.js';
 import { createWebhookSchemas, rotateWebhookSchema, type WebhookSchemas } from './schema.js';
 import { serviceTypes, type WebhookTypes } from './types.js';
@@ -69,11 +76,18 @@ export function webhookPages(context: EndpointDeps, types: WebhookTypes): Router
 
 function addListPages(router: Router, deps: PagesDeps): void {
   router.get('/webhooks', onlyPages, mayManage, async (req, res) => {
-    const endpoints = await listEndpoints(deps.db.orm, sessionOf(res).orgId);
+    const { orgId } = sessionOf(res);
+    const endpoints = await listEndpoints(deps.db.orm, orgId);
+    const last = await Promise.all(
+      endpoints.map(({ id }) => listDeliveries(deps.db.orm, { orgId, endpointId: id }, { limit: 1 })),
+    );
     const notices = { deleted: 'The endpoint is deleted. Nothing more is sent to it.' };
     const page = { view: 'accounts/webhooks/list', title: 'Webhooks', section, notices };
     await renderPage(deps, req, res, page, {
-      endpoints: endpoints.map((endpoint) => toEndpointView(endpoint, deps.clock.now())),
+      endpoints: endpoints.map((endpoint, i) => ({
+        ...toEndpointView(endpoint, deps.clock.now()),
+        last: last[i]!.map((row) => toDeliveryView(endpoint.id, row))[0] ?? null,
+      })),
       typeCount: deps.forms.typeCount,
       maxEndpoints: MAX_ENDPOINTS,
     });

@@ -79,10 +79,10 @@ export const formatChoices = [
 ];
 
 export const graceChoices = [
-  { value: '1440', label: '1 day', note: 'Enough time to deploy the new secret.' },
+  { value: '0', label: 'None', note: 'The old secret ends at once, because it has leaked.' },
   { value: '60', label: '1 hour', note: undefined },
+  { value: '1440', label: '1 day', note: 'Enough time to deploy the new secret.' },
   { value: '10080', label: '7 days', note: 'The maximum.' },
-  { value: '0', label: 'None: revoke the old secret now', note: 'If the secret has leaked.' },
 ];
 
 /** Hours. */

@@ -88,19 +88,20 @@ const units: [unit: string, ms: number][] = [
   ['minute', MINUTE_MS],
 ];
 
-/** Rounded down: `2 days`, `1 hour`, `less than a minute`. */
-export function formatDuration(ms: number): string {
+/** Rounded down by default: `2 days`, `1 hour`, `less than a minute`. */
+export function formatDuration(ms: number, round = Math.floor): string {
   for (const [unit, unitMs] of units) {
-    const count = Math.floor(ms / unitMs);
+    const count = ms < unitMs ? 0 : round(ms / unitMs);
     if (count >= 1) return formatCount(count, unit);
   }
   return 'less than a minute';
 }
 
+/** The future is rounded to the nearest unit, so that a week that has just begun is 7 days long. */
 export function formatAgo(at: Date, now: Date): string {
   const ms = now.getTime() - at.getTime();
   if (Math.abs(ms) < MINUTE_MS) return ms >= 0 ? 'just now' : 'in less than a minute';
-  return ms > 0 ? `${formatDuration(ms)} ago` : `in ${formatDuration(-ms)}`;
+  return ms > 0 ? `${formatDuration(ms)} ago` : `in ${formatDuration(-ms, Math.round)}`;
 }
 
 /** Millionths of a dollar. */

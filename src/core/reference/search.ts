@@ -46,8 +46,9 @@ const fillers = new Set(
   'a an and are can do does for how i in is my of on or the to what when with'.split(' '),
 );
 
-/** `keys` also finds `key`. */
-const stemOf = (word: string): string => (/^[a-z]{3,}[^s]s$/.test(word) ? word.slice(0, -1) : word);
+/** `keys` also finds `key`, and `rotate` finds `rotating`. */
+const stemOf = (word: string): string =>
+  /^([a-z]{3,}[^e\W])(?:es|e|ing|ed)$/.exec(word)?.[1] ?? /^([a-z]{2,}[^s\W])s$/.exec(word)?.[1] ?? word;
 
 interface ReadEntry {
   entry: Omit<SearchEntry, 'words'>;
@@ -77,7 +78,8 @@ function pointsOf(word: string, { title, context, text }: Omit<ReadEntry, 'entry
   return text.includes(word) ? points.textPart : 0;
 }
 
-function beginsWord(text: string, word: string): boolean {
+/** Both in lower case. */
+export function beginsWord(text: string, word: string): boolean {
   for (let at = text.indexOf(word); at !== -1; at = text.indexOf(word, at + 1))
     if (at === 0 || !/[\p{L}\p{N}]/u.test(text[at - 1]!)) return true;
   return false;
@@ -104,6 +106,7 @@ function toSnippet(text: string, words: string[]): SearchResult['snippet'] {
     if (!next) break;
     if (next.from > at) pieces.push({ text: text.slice(at, next.from), isMatch: false });
     at = next.from + next.word.length;
+    at += /^\p{L}*/u.exec(text.slice(at))![0].length;
     pieces.push({ text: text.slice(next.from, at), isMatch: true });
   }
   const rest = text.slice(at, Math.max(at, end));

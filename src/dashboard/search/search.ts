@@ -2,10 +2,12 @@ import { z } from 'zod';
 import type { Request, Response } from 'express';
 import { isSecretShaped } from '../../accounts/api-keys/bearer-key.js';
 import type { SessionPrincipal } from '../../accounts/identity/session/session.js';
+import { groupBy } from '../../core/collections.js';
 import { text } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
 import { parseQueryForm, readQuery, tryQuery } from '../../core/pages/form.js';
 import { renderPage, type PageDeps } from '../../core/pages/layout.js';
+import { beginsWord } from '../../core/reference/search.js';
 
 export interface SearchHit {
   href: string;
@@ -40,13 +42,18 @@ export function findPages(query: string, pages: readonly FoundPage[]): SearchGro
   return { label: 'Pages', hits: hits.slice(0, MAX_HITS) };
 }
 
-/** By label, in order of first appearance. Drops empty groups. */
-export function joinGroups(groups: readonly SearchGroup[]): SearchGroup[] {
-  const byLabel = new Map<string, SearchHit[]>();
-  for (const { label, hits } of groups) byLabel.set(label, [...(byLabel.get(label) ?? []), ...hits]);
-  return [...byLabel]
-    .filter(([, hits]) => hits.length > 0)
-    .map(([label, hits]) => ({ label, hits: hits.slice(0, MAX_HITS) }));
+/** Names with a word that begins with the query come first, and so do their groups. Drops empty groups. */
+export function joinGroups(groups: readonly SearchGroup[], query: string): SearchGroup[] {
+  const wanted = query.toLowerCase();
+  const isInside = ({ name }: SearchHit) => Number(!beginsWord(name.toLowerCase(), wanted));
+  return [...groupBy(groups, ({ label }) => label)]
+    .map(([label, same]) => ({
+      label,
+      hits: same.flatMap(({ hits }) => hits).toSorted((a, b) => isInside(a) - isInside(b)),
+    }))
+    .filter(({ hits }) => hits.length > 0)
+    .toSorted((a, b) => isInside(a.hits[0]!) - isInside(b.hits[0]!))
+    .map(({ label, hits }) => ({ label, hits: hits.slice(0, MAX_HITS) }));
 }
 
 /** The longest idempotency key has this length. */
@@ -64,7 +71,7 @@ export async function showSearch(
     const q = parseQueryForm(querySchema, query).q?.trim();
     // A secret pasted into the search must not stay in the URL.
     if (q !== undefined && isSecretShaped(q)) return { secret: q };
-    return { q, groups: q ? joinGroups(await find(q)) : undefined };
+    return { q, groups: q ? joinGroups(await find(q), q) : undefined };
   });
   if (result?.secret !== undefined) {
     res.redirect(303, toAddress(path, { q: result.secret.slice(0, 12) }));

@@ -44,9 +44,13 @@ export async function seedDemoUsage(
   signal?: AbortSignal,
 ): Promise<void> {
   const now = clock.now();
-  const keys = listKeys(demo.keys).map((key) => ({ key, hashedSecret: hashSecret(key.secret) }));
-  const batches = keys.flatMap(({ key, hashedSecret }) =>
-    [...inBatches(makeEvents(demo, key, now))].map((events) => {
+  const keys = listKeys(demo.keys).map((key) => ({
+    key,
+    hashedSecret: hashSecret(key.secret),
+    events: makeEvents(demo, key, now),
+  }));
+  const batches = keys.flatMap(({ hashedSecret, events: all }) =>
+    [...inBatches(all)].map((events) => {
       const receivedAtMs = Date.parse(events.at(-1)!.occurredAt!);
       const given = { exactQuantities: new Map<number, string>(), isLenient: false, bytes: 0 };
       return toBatch({ ...given, events, hashedSecret, receivedAtMs });
@@ -58,8 +62,10 @@ export async function seedDemoUsage(
     const { run } = await db.shards.locate(batch.hashedSecret);
     await recordBatches(run, [batch], batch.receivedAtMs);
   }
-  for (const { key, hashedSecret } of keys)
-    await recordCalls((await db.shards.locate(hashedSecret)).run, key, hashedSecret, now);
+  for (const { key, hashedSecret, events } of keys) {
+    const { run } = await db.shards.locate(hashedSecret);
+    await recordCalls(run, key, hashedSecret, { now, lastMs: Date.parse(events.at(-1)!.occurredAt!) });
+  }
   await spreadReceipts(db.orm, now);
 }
 
@@ -154,16 +160,16 @@ function hoursOfMonth(ms: number): number {
   return (Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1) - start) / HOUR_MS;
 }
 
-/** Hourly for the whole retention period, with a few refused calls. */
+/** Hourly for the whole retention period, with a few refused calls. The last calls share a minute with the last event. */
 async function recordCalls(
   run: Run,
   { share, isSecond }: DemoKey,
   hashedSecret: string,
-  now: number,
+  { now, lastMs }: { now: number; lastMs: number },
 ): Promise<void> {
-  const thisHour = Math.floor(now / HOUR_MS) * HOUR_MS;
+  const lastHour = Math.floor(lastMs / HOUR_MS) * HOUR_MS;
   const minutes: MinuteCalls[] = [];
-  for (let hour = thisHour - CALLS_KEPT_MS + DAY_MS; hour <= thisHour; hour += HOUR_MS) {
+  for (let hour = lastHour - CALLS_KEPT_MS + DAY_MS; hour <= lastHour; hour += HOUR_MS) {
     const n = hour / HOUR_MS + share * 11;
     const calls = Math.round(26 * share * dayShape(hour) * weekShape(hour) * (1 + 0.3 * wobble(n)));
     const chance = hashOf(n);
@@ -171,16 +177,18 @@ async function recordCalls(
     const limited = chance < 0.02 && !isSecond ? 2 : 0;
     minutes.push({ minuteMs: hour, calls, ended: 0, unscoped, limited });
   }
+  const last = minutes.at(-1)!;
+  last.minuteMs = lastMs - (lastMs % MINUTE_MS);
+  last.calls = Math.max(1, last.calls);
   const calls = minutes.reduce((sum, minute) => sum + minute.calls, 0);
-  const atMs = now - Math.round(MINUTE_MS / share / 10);
   const checks = Math.round(calls * 0.18);
   const scopes = new Map([
-    ['usage:write' as const, { calls: calls - checks, atMs }],
-    ['entitlements:read' as const, { calls: checks, atMs: atMs - 4 * MINUTE_MS }],
+    ['usage:write' as const, { calls: calls - checks, atMs: lastMs }],
+    ['entitlements:read' as const, { calls: checks, atMs: lastMs - 4 * MINUTE_MS }],
   ]);
   // The same at each start, so that repeating the statement counts nothing twice.
   const id = uuidOf(hashedSecret, RECEIPTS);
-  await run(recordUse, toUseValues(id, now, [[hashedSecret, { atMs, minutes, scopes }]]));
+  await run(recordUse, toUseValues(id, now, [[hashedSecret, { atMs: lastMs, minutes, scopes }]]));
 }
 
 /** @param chance from 0 to 1 */

@@ -410,7 +410,6 @@ describe('the revocation form', () => {
     await grant(database.db, organization.id, product.id);
     const { id, secret } = await createKey(database.db, organization.id, { name: 'worker' });
     expect((await sendUsage(service.url, secret, [usageEvent(product.slug, newId())])).status).toBe(202);
-    await service.services.keyUse.flush();
     const page = await getPage(browser, `${PATH}/${id}/revoke`);
     expect(textOf(page)).toContain('Revoke worker?');
     expect(textOf(page)).toContain(`${secret.slice(0, 12)}…`);

@@ -56,6 +56,7 @@ it('without a type, the form names the field', async () => {
 it('the page after a test message shows its result, and no other message', async () => {
   const { browser, create, listed } = await arrive();
   await create([['types', 'api_key.created']]);
+  expect(textOf(await getPage(browser, PATH))).toMatch(/Last delivery .* None $/);
   const [endpoint] = await listed();
   const href = `${PATH}/${endpoint!.id}`;
   const dispatcher = createDispatcher(service.context, chat);
@@ -70,6 +71,7 @@ it('the page after a test message shows its result, and no other message', async
     return page.includes('Test message delivered.');
   });
   expect(page).toMatch(/The receiver responded with 204 in [\d,]+ ms/);
+  expect(textOf(await getPage(browser, PATH))).toContain('Delivered just now');
 
   const stranger = await arrive();
   await stranger.create([['types', 'api_key.created']]);

@@ -34,3 +34,8 @@ it('the lines between tiles are drawn once, by the tiles alone', () => {
   expect(variants).toContain('calls');
   expect(variants.filter((variant) => new RegExp(`^\\s*\\.${variant} \\{`, 'm').test(sheets))).toEqual([]);
 });
+
+it('a field for code has the ground of other fields', () => {
+  const sheets = styleSheets.map((file) => readFileSync(file, 'utf8')).join('\n');
+  expect(sheets).not.toMatch(/^\s*\.code \{/m);
+});

@@ -26,10 +26,23 @@ describe('a search in the documentation', () => {
 
   it('needs every word, anywhere, in any case and number', () => {
     expect(titles('WAIT batch')).toEqual(['When to retry']);
-    expect(titles('retries batches')).toEqual([]);
+    expect(titles('retry units')).toEqual([]);
+    expect(titles('retries batches')).toEqual(['When to retry']);
     expect(titles('key')).toEqual(['Rotating keys']);
     expect(titles('keys')).toEqual(['Rotating keys']);
     expect(titles('usage/ev')).toEqual(['Send usage events']);
+  });
+
+  it('finds other forms of a word, and puts a guide about it before a request', () => {
+    const search = createSearch([
+      entry('Request', 'Rotate an API key', 'rotateApiKey'),
+      entry('Message', 'api_key.rotated', 'An API key was rotated.'),
+      entry('Guide', 'Rotating keys', 'Replace a key.'),
+    ]);
+    for (const query of ['rotate', 'rotating', 'rotated', 'rotates'])
+      expect(search(query, 2).map(({ title }) => title)).toEqual(['Rotating keys', 'Rotate an API key']);
+    const [, , { snippet }] = search('rotate', 3) as [unknown, unknown, ReturnType<typeof search>[number]];
+    expect(snippet).toContainEqual({ text: 'rotated', isMatch: true });
   });
 
   it('skips the words of a question, unless nothing else was typed', () => {

@@ -78,6 +78,7 @@ describe('POST /dashboard/members/invite', () => {
     const text = await list();
     expect(text).toContain(email);
     expect(text).toContain('in 7 days');
+    expect(text.indexOf('Open invitations')).toBeGreaterThan(text.indexOf('How they joined'));
     for (const place of [text, JSON.stringify(row), JSON.stringify(log)]) expect(place).not.toContain(token);
   });
 

@@ -1,0 +1,14 @@
+import { expect, it } from 'vitest';
+import { formatAgo } from '../../../src/core/pages/format.js';
+
+const now = new Date('2026-11-20T12:00:00Z');
+
+it.each([
+  [7 * 86_400 - 1, 'in 7 days'],
+  [3_600, 'in 1 hour'],
+  [59, 'in less than a minute'],
+  [0, 'just now'],
+  [-7 * 86_400 + 1, '6 days ago'],
+])('a time %i seconds away is %s', (seconds, text) => {
+  expect(formatAgo(new Date(now.getTime() + seconds * 1_000), now)).toBe(text);
+});
