@@ -161,7 +161,7 @@ describe('the list of customers', () => {
     expect(page).toContain('Out of credits');
     // The bars count what the number beside them counts.
     expect(page).toMatch(
-      /<strong>5<\/strong> <span class="quiet">credits<\/span>\s+<svg[^>]*aria-label="Credits by day since [^"]*: at most 5 a day/,
+      /<strong>5<\/strong> <span class="quiet">credits<\/span>\s+<svg[^>]*aria-label="Credits by day, [^"]*: at most 5 a day/,
     );
     const { slug, id } = await customer();
     await createListener(db, id);

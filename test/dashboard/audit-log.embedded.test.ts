@@ -201,6 +201,13 @@ describe('an entry', () => {
     expect(rows[0]).toContain(action);
   });
 
+  it('of a plan’s grant names the plan, not the key that the service made', async () => {
+    const target = 'plan:credits:2026-11-24T15:36:01.759Z';
+    await write({ action: 'credits.granted', details: { after: { amount: '5' }, livemode: true }, target });
+    const { rows } = await page();
+    expect(rows[0]).toContain('Granted 5 live credits of the plan');
+  });
+
   it('names the operator, the service, former members and deleted people', async () => {
     const [left, gone] = [await createUser(database.db), await createUser(database.db)];
     for (const { id } of [left, gone]) await addMember(database.db, owner.organization.id, id, 'admin');

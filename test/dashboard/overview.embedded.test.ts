@@ -6,6 +6,7 @@ import { apiKeys } from '../../src/accounts/api-keys/table.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
 import { createKey } from '../support/fixtures.js';
+import { addGrant } from '../metering/support/credits.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { fillUsage } from '../metering/support/usage-events.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';
@@ -117,6 +118,18 @@ describe('the overview of a new Organization', () => {
 });
 
 describe('the overview', () => {
+  it('shows the credits left of those who have any', async () => {
+    const { db } = database;
+    const { browser, organization } = await signedIn(db, service.url);
+    const product = await createProduct(db);
+    await grant(db, organization.id, product.id);
+    const key = await createKey(db, organization.id);
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a')]);
+    expect((await openOverview(browser)).seen).not.toContain('Credits left');
+    await addGrant(db, organization.id, { amount: '1234.5' }, new Date(service.clock.now()));
+    expect((await openOverview(browser)).seen).toContain('Credits left 1,234.5');
+  });
+
   it('shows today, yesterday and the month exactly, live and test separately', async () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url, 'billing');

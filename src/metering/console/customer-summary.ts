@@ -1,12 +1,11 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { say } from '../../accounts/audit/wording.js';
 import type { CustomerFacts, CustomerSummary, Flag, Moment } from '../../console/customer-summary.js';
-import { toTrend } from '../../core/charts/trend.js';
 import type { GroupTables, Orm } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
 import { selectRows, textArray, timeText } from '../../core/db/sql.js';
 import { differenceOf, sumDecimals } from '../../core/decimal.js';
-import { formatCompact, formatDay, formatShare } from '../../core/pages/format.js';
+import { formatCompact, formatShare } from '../../core/pages/format.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS, monthOf, monthRange } from '../../core/time.js';
 import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
@@ -23,7 +22,6 @@ import { findStripeProblem } from '../stripe/comparison.js';
 
 const NEAR = 0.8;
 const SOON_DAYS = 7;
-const TREND_DAYS = 30;
 
 export const customerSummary: CustomerSummary = {
   columns: [
@@ -115,7 +113,7 @@ interface FactsRow {
   lastEvent: string | null;
   isSharing: boolean;
   /** Credits of an account by day, otherwise events; null without trends. */
-  days: { day: string; quantity: number }[] | null;
+  days: { start: number; quantity: string }[] | null;
 }
 
 const cap = sql.raw(effectiveCap('e', 'p'));
@@ -127,8 +125,8 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
   const month = monthOf(nowMs);
   const [monthMs, weekMs] = [Date.parse(monthRange(month).start), nowMs - PACE_DAYS * DAY_MS];
   const isListed = (column: SQL) => sql`${column} = any (${textArray(orgIds)}::uuid[])`;
-  const first = at(firstDayMs(nowMs));
-  const days = sql`select coalesce(json_agg(json_build_object('day', day::text, 'quantity', quantity)), '[]') as days from (
+  const first = at(lastDays(new Date(nowMs)).from.getTime());
+  const days = sql`select coalesce(json_agg(json_build_object('start', extract(epoch from day at time zone 'UTC') * 1000, 'quantity', quantity::text)), '[]') as days from (
       select (h.hour at time zone 'UTC')::date as day, sum(h.events)::float8 as quantity
       from ${t('entitlements')} n
       join ${t('usage_hours')} h on h.org_id = o.id and h.product_id = n.product_id and h.livemode and h.hour >= ${first}
@@ -187,7 +185,7 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
     left join lateral (${withTrends ? days : sql`select null::json as days`}) d on true`;
 }
 
-const firstDayMs = (nowMs: number): number => (Math.floor(nowMs / DAY_MS) - TREND_DAYS + 1) * DAY_MS;
+const lastDays = (now: Date) => parsePeriod('last30', {}, now);
 
 /** The same Stripe customer pays for their usage. */
 const sharers = (orgId: SQL, t: GroupTables = wholeTables): SQL =>
@@ -233,7 +231,7 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       credits,
       isSoon,
       last,
-      trend: days && toDays(days, credits ? 'Credits' : 'Events', now),
+      trend: days && toUseTrend(credits ? 'Credits' : 'Events', days, lastDays(now)),
     },
   };
 }
@@ -274,19 +272,6 @@ function toCredits({ account: burnt, pace, paceProducts, firstAt, isOlder }: Fac
   };
 }
 
-function toDays(days: NonNullable<FactsRow['days']>, unit: string, now: Date) {
-  const quantities = new Map(days.map((one) => [one.day, one.quantity]));
-  const first = firstDayMs(now.getTime());
-  const values = Array.from({ length: TREND_DAYS }, (_, i) => {
-    const day = new Date(first + i * DAY_MS).toISOString().slice(0, 10);
-    return Math.max(0, quantities.get(day) ?? 0);
-  });
-  return toTrend(
-    `${unit} by day since ${formatDay(new Date(first))}: at most ${formatCompact(Math.max(...values))} a day`,
-    values,
-  );
-}
-
 const outFlag: Flag = { tone: 'bad', label: 'Out of credits' };
 const sharedFlag: Flag = { tone: 'warn', label: 'Shared Stripe customer' };
 
@@ -310,7 +295,7 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
     metric: usageMetric,
   }));
   const limits = await readLimitViews(db, subjects, now.getTime());
-  const period = parsePeriod('last30', {}, now);
+  const period = lastDays(now);
   const productIds = shown.map(({ productId }) => productId);
   const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
   return {

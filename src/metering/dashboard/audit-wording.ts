@@ -29,9 +29,11 @@ const titles: Wording['titles'] = {
 
 const sentences: Wording['sentences'] = {
   'credits.granted': (entry) =>
-    say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)}: ${target(entry)}`,
+    isOfPlan(entry)
+      ? say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)} of the plan`
+      : say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)}: ${target(entry)}`,
   'credits.voided': (entry) =>
-    say`Voided the ${mode(entry)}credit grant ${target(entry)}, which had ${credits(textOf(entry.details, 'forfeited'))} left`,
+    say`Voided the ${mode(entry)}credit grant ${isOfPlan(entry) ? 'of the plan' : target(entry)}, which had ${credits(textOf(entry.details, 'forfeited'))} left`,
   'credits.forgiven': (entry) =>
     say`Forgave an overdraft of ${target(entry)} of ${credits(textOf(entry.details, 'forgiven'), entry)}`,
   'plan.started': (entry) => say`Put the Organization on the plan ${target(entry)}`,
@@ -64,6 +66,9 @@ const sentences: Wording['sentences'] = {
 };
 
 export const auditWording: Wording = { sentences, titles, pages };
+
+/** Its key is one that the service made, with the time of the period. */
+const isOfPlan = ({ target: key }: LoggedAction): boolean => key.startsWith('plan:');
 
 const target = (entry: LoggedAction) => ({ name: entry.target, href: linkTo({ pages }, entry) });
 

@@ -5,8 +5,10 @@ import { formatCompact } from '../../core/pages/format.js';
 import { sendEventLine } from '../../accounts/api-keys/event-line.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { OverviewRequest, ReadOverviewPanel } from '../../dashboard/overview/pages.js';
+import { readCredits } from '../credit-grants/credits.js';
 import { findLiveProduct } from '../entitlements/queries.js';
-import { requireProduct } from '../reports/choices.js';
+import { accountOf, requireProduct } from '../reports/choices.js';
+import { readHasCredits } from '../reports/credits/queries.js';
 import { formatPeriod, stepsOf, type Period } from '../reports/period.js';
 import { toReportView } from '../reports/report-view.js';
 import { parseUsageRequest, readReport } from '../reports/report.js';
@@ -47,12 +49,22 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
     lead: products[0],
     report: first && (await readLead(context, request, first)),
     hasMoreProducts: products.length > 1,
+    creditsLeft: await readCreditsLeft(context, request, now),
     /** 80% to 100%. */
     nearCap: products.filter(({ cap }) => cap?.isNear),
     overCap: products.filter(({ cap }) => cap?.isOver),
   };
   return { view: 'metering/overview/usage', data };
 };
+
+async function readCreditsLeft(
+  { db }: Pick<Context, 'db'>,
+  { session: { orgId }, livemode }: OverviewRequest,
+  now: Date,
+): Promise<string | undefined> {
+  if (!(await readHasCredits(db.orm, orgId))) return undefined;
+  return (await readCredits(db.orm, accountOf(orgId, livemode ? 'live' : 'test'), now)).balance;
+}
 
 const toSendLine = (origin: string, { slug, usageMetric }: { slug: string; usageMetric: string }) =>
   sendEventLine(origin, 'YOUR_API_KEY', {
