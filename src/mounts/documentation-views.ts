@@ -51,10 +51,9 @@ export async function makeView(
   const clients = `${reader.origin}/clients`;
   const wheel = `${clients}/gauge_client-${document.info.version}-py3-none-any.whl`;
   if (kind === 'index') {
-    const groups = (await listGroups(reference)).map(({ routes, parts, ...group }) => ({
+    const groups = (await listGroups(reference)).map(({ routes, ...group }) => ({
       ...group,
       operations: routes.map(toListed),
-      parts: parts.map((part) => ({ ...part, operations: part.routes.map(toListed) })),
     }));
     const tasks = Object.fromEntries(groupBy(shown, ({ task }) => task));
     const byId = Object.fromEntries(shown.map((topic) => [topic.id, topic]));

@@ -34,11 +34,12 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await follow(page, 'Webhooks');
     await page.getByRole('link', { name: 'Create the first endpoint' }).click();
     await page.getByLabel('URL').fill('https://10.0.0.1/');
+    await page.getByRole('radio', { name: 'Only these types' }).check();
     await page.getByRole('checkbox', { name: /api_key\.created/ }).check();
     await page.getByRole('button', { name: 'Create endpoint' }).click();
     await page.getByText('Must not be a private or reserved address.').first().waitFor();
     expect(await page.getByRole('checkbox', { name: /api_key\.created/ }).isChecked()).toBe(true);
-    await page.getByRole('checkbox', { name: /^All types/ }).check();
+    await page.getByRole('radio', { name: /^All types/ }).check();
     expect(await page.getByRole('checkbox', { name: /api_key\.created/ }).isVisible()).toBe(false);
     await page.getByLabel('URL').fill(receiver.url);
     await page.getByRole('button', { name: 'Create endpoint' }).click();

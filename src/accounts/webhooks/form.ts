@@ -35,7 +35,7 @@ export function createEndpointForms(all: WebhookTypes, { webhookInputSchema }: W
 
     toNewView(form: FormState, nowMs: number) {
       const id = newFormId(nowMs);
-      const shown = fillIn(form, { id, format: 'standard', url: '', livemode: 'true', types: [] });
+      const shown = fillIn(form, { id, format: 'standard', url: '', livemode: 'true', allTypes: 'true' });
       return { form: renewForm(shown, id), types, formats: formatChoices };
     },
 
