@@ -107,7 +107,7 @@ export const cityOf = (market: ListedMarket): string | null =>
 export const takesOrders = ({ status, untradable }: Pick<ListedMarket, 'status' | 'untradable'>): boolean =>
   status === 'active' && untradable === undefined;
 
-/** What YES pays by the venue's result or, until then, by the reported temperature; null without either. */
+/** The payout of YES by the venue's result or, until then, by the reported temperature; null without either. */
 export function expectedPayout({
   status,
   settlementValue,

@@ -14,7 +14,7 @@ import type { EventSignals, Gate } from '../signals/signal.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, ticketAddress } from './addresses.js';
 import { isTradable } from './choice.js';
-import { kindLabels, marketStatusLabels, toMarketView } from './labels.js';
+import { marketStatusLabels, toMarketView } from './labels.js';
 import { whenOf, type OwnAccount } from './market-view.js';
 import { toOrderView } from './order-view.js';
 import { isFound, shownEvents } from './overview-view.js';
@@ -57,7 +57,6 @@ export function listOpportunities(
       return {
         event,
         city: event.station.city,
-        kind: event.kind === 'hourly' ? null : kindLabels[event.kind].short,
         when: whenOf(event, now),
         href: addressOfEvent(event, { q }),
         isCurrent: event.eventTicker === chosen?.eventTicker,

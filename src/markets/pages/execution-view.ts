@@ -45,7 +45,7 @@ const toFillsRow = (
   fills,
   contracts,
   fees,
-  missed: judged === 0 ? null : `${formatDecimal(missed)} of ${formatDecimal(judged)}`,
+  missed: judged === 0 ? null : `${formatDecimal(missed)} of ${formatDecimal(judged)} checked`,
   missedContracts: missed === 0 ? null : formatCount(missedContracts, 'contract'),
   moves: after.map(({ fills: known, contracts: count, gain }, i) => ({
     label: `After ${horizons[i]} s`,

@@ -64,7 +64,7 @@ const shortDay = new Intl.DateTimeFormat('en-GB', {
 /** `Sat, 21 Nov`. A climate day has no time zone. */
 export const formatClimateDay = (date: string): string => shortDay.format(new Date(`${date}T00:00:00Z`));
 
-export function dayLabel(date: string, today: string): string {
+function dayLabel(date: string, today: string): string {
   const days = Math.round((Date.parse(date) - Date.parse(today)) / DAY_MS);
   const word = { [-1]: 'Yesterday, ', 0: 'Today, ', 1: 'Tomorrow, ' }[days] ?? '';
   return `${word}${formatClimateDay(date)}`;
@@ -73,7 +73,7 @@ export function dayLabel(date: string, today: string): string {
 type Moment = Pick<MarketEvent, 'station' | 'kind' | 'date' | 'hour'>;
 
 /** By standard time for daily events, by local time for hourly ones. */
-export const todayAt = ({ station, kind }: Pick<MarketEvent, 'station' | 'kind'>, now: Date): string =>
+const todayAt = ({ station, kind }: Pick<MarketEvent, 'station' | 'kind'>, now: Date): string =>
   kind === 'hourly' ? clockAt(station, now).date : climateDayAt(station, now).date;
 
 /** `Today, Sun 22 Nov` or `12:00 today`. */

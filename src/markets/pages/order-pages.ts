@@ -17,21 +17,12 @@ import { byMember } from '../../accounts/identity/session/authority.js';
 import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import { contractsText, ORDER_SIZE } from '../market/contracts.js';
-import { takesOrders } from '../market/market.js';
 import type { OrderChange } from '../orders/order.js';
-import {
-  findOrder,
-  findPlace,
-  listFills,
-  listOrders,
-  listPostings,
-  type ListedOrder,
-} from '../portfolio/order-queries.js';
+import { findOrder, findPlace, listFills, listOrders, listPostings } from '../portfolio/order-queries.js';
 import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
 import type { TradingServices } from '../services/services.js';
-import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH, deskAddress, readPageQuery } from './addresses.js';
-import { describePlaced, toOrderPage } from './order-view.js';
+import { toOrderPage } from './order-view.js';
 import { ORDERS_PAGE_SIZE, readOrdersRequest, toOrdersView } from './orders-view.js';
 
 /** No book has as many levels. */
@@ -78,11 +69,6 @@ export function addOrderPages(router: Router, context: Context, deps: OrderPages
   });
 }
 
-function isSellable({ mode, action, filledContracts, ticker }: ListedOrder, snapshot: Snapshot | undefined) {
-  const market = snapshot?.markets.get(ticker);
-  return mode === 'paper' && action === 'buy' && filledContracts > 0 && !!market && takesOrders(market);
-}
-
 function addOrder(router: Router, context: Context, { snapshots, orders }: OrderPagesDeps): void {
   const { orm } = context.db;
 
@@ -96,14 +82,12 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
       listPostings(orm, orgId, id, MAX_FILLS),
       order.mode === 'live' && order.status === 'resting' ? findPlace(orm, orgId, id) : undefined,
     ]);
-    const notices = { placed: describePlaced(order), ...orderNotices };
-    const page = { view: 'markets/portfolio/order', title: 'Order', section, notices };
+    const page = { view: 'markets/portfolio/order', title: 'Order', section, notices: orderNotices };
     const view = toOrderPage(order, fills, postings, {
       snapshot: snapshots.current,
       form,
       place,
       mayChange: isManager(role) && order.status === 'resting',
-      maySell: isManager(role) && req.query.done === 'placed' && isSellable(order, snapshots.current),
     });
     await renderPage(context, req, res, page, view);
   }

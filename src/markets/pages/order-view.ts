@@ -9,7 +9,7 @@ import type { SettlementEventRow } from '../portfolio/history-queries.js';
 import type { ListedOrder, findPlace, listFills, listPostings } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { MARKETS_PATH, ORDERS_PATH, PORTFOLIO_PATH, modeQuery, ticketAddress } from './addresses.js';
+import { MARKETS_PATH, ORDERS_PATH, PORTFOLIO_PATH, modeQuery } from './addresses.js';
 import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
 import { toAddress } from '../../core/pages/address.js';
 import type { FormState } from '../../core/pages/form.js';
@@ -124,13 +124,11 @@ export const toOrderPage = (
     form,
     place,
     mayChange,
-    maySell,
   }: {
     snapshot: Snapshot | undefined;
     form: FormState;
     place: Awaited<ReturnType<typeof findPlace>>;
     mayChange: boolean;
-    maySell: boolean;
   },
 ) => ({
   form,
@@ -139,7 +137,6 @@ export const toOrderPage = (
     order.action === 'buy' && order.filledContracts > 0
       ? `${order.mode === 'paper' ? toAddress(MARKETS_PATH, { show: 'orders' }) : toAddress(PORTFOLIO_PATH, modeQuery('live'))}#book`
       : undefined,
-  sellHref: maySell ? ticketAddress(order.ticker, { side: order.side, action: 'sell' }) : undefined,
   queue: place && place.venueAhead !== null ? place : undefined,
   order: {
     ...toOrderView(order, snapshot),

@@ -25,7 +25,10 @@ export function toOthers(
   { data }: Snapshot,
   { q, cursor, mayOpen }: { q: string; cursor: string | undefined; mayOpen: boolean },
 ) {
-  const all = data.markets.filter((market): market is UnplacedMarket => !isPlaced(market));
+  const isOpen = ({ status }: UnplacedMarket) => Number(status === 'active');
+  const all = data.markets
+    .filter((market): market is UnplacedMarket => !isPlaced(market))
+    .toSorted((a, b) => isOpen(b) - isOpen(a));
   const from = cursor === undefined ? 0 : all.findIndex(({ ticker }) => ticker === cursor) + 1;
   const found = all.slice(from).filter((market) => isFoundMarket(market, q));
   const shown = found.slice(0, OTHERS_PAGE);

@@ -34,7 +34,7 @@ import {
 } from './choice.js';
 import { MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
 import { formatHour, kindLabels } from './labels.js';
-import { dayLabel, findWinner, formatMoment, toEventView, todayAt, type OwnAccount } from './market-view.js';
+import { findWinner, formatMoment, toEventView, whenOf, type OwnAccount } from './market-view.js';
 import { toPriceLine } from './price-line.js';
 import { describePlaced } from './order-view.js';
 import { orderNotices } from './order-pages.js';
@@ -92,22 +92,15 @@ const toCityTabs = ({ events }: Snapshot, { station, kind }: Choice, q: string) 
     };
   });
 
-/** `Today, Sat, 21 Nov` becomes `Today` and the detail `, Sat, 21 Nov`. Other days have no detail. */
-function splitDay(label: string): { label: string; detail?: string } {
-  const [, word, detail] = /^(\w{5,})(, .*)$/.exec(label) ?? [];
-  return word === undefined || detail === undefined ? { label } : { label: word, detail };
-}
-
 /** Tradable days in order, then past days, newest first. */
 function toDays({ station, kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
-  const today = todayAt({ station, kind }, now);
   const open = new Set(events.filter((event) => isTradable(event, now)).map(({ date }) => date));
   const dates = [...new Set(events.map(({ date }) => date))];
   return [
     ...dates.filter((date) => open.has(date)),
     ...dates.filter((date) => !open.has(date)).toReversed(),
   ].map((date) => ({
-    ...splitDay(dayLabel(date, today)),
+    label: whenOf({ station, kind, date }, now),
     href: eventAddress({ station: station.id, kind, date, q }),
     isCurrent: date === (chosen?.date ?? missing?.date),
     note: open.has(date) ? undefined : 'closed',

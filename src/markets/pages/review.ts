@@ -47,7 +47,6 @@ export interface Review {
   } | null;
   /** On average, if the forecast is right. */
   loses: boolean;
-  fills: Quote['fills'];
 }
 
 type Fact = { label: string; note?: string; isSum?: true } & (
@@ -74,7 +73,6 @@ export function reviewOrder(input: ReviewInput): Review {
     results: quote.filledContracts === 0 ? [] : resultsOf(order, quote, market),
     chance,
     loses: (chance?.forecast?.expected ?? 0n) < 0n,
-    fills: quote.fills,
   };
 }
 

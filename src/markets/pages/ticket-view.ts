@@ -84,13 +84,12 @@ export function toTicketView(input: TicketInput) {
   };
 }
 
-function toLimit({ market, form, isFollowing, snapshot: { asOf } }: TicketInput) {
+function toLimit({ market, isFollowing }: TicketInput) {
   const { min, max, step } = priceLimits(market.priceRanges);
-  const time = asOf.toISOString().slice(11, 19);
   return {
-    label: form.values.action === 'buy' ? 'Limit in cents: pay at most' : 'Limit in cents: take at least',
+    label: 'Limit in cents',
     isFollowing,
-    hint: isFollowing ? `To fill at ${time} UTC.` : `From ${min} to ${max}.`,
+    hint: isFollowing ? 'To fill now.' : `From ${min} to ${max}.`,
     attributes: {
       min,
       max,

@@ -32,9 +32,11 @@ describe('the execution page', () => {
   it('shows fills, those that would have missed, and live orders beside paper', async () => {
     await seedExecution(service, orgId);
     const { words } = await see();
-    expect(words).toContain('Paper 5 50 $0.87 2 of 4 20 contracts not known +1¢ of 5 fills +2¢ of 5 fills');
     expect(words).toContain(
-      'Paper, near the extreme 1 20 $0.35 0 of 1 not known +1¢ of 1 fill +2¢ of 1 fill',
+      'Paper 5 50 $0.87 2 of 4 checked 20 contracts not known +1¢ of 5 fills +2¢ of 5 fills',
+    );
+    expect(words).toContain(
+      'Paper, near the extreme 1 20 $0.35 0 of 1 checked not known +1¢ of 1 fill +2¢ of 1 fill',
     );
     expect(words).toContain('Live 2 14 $0.24 not checked not known +0.71¢ of 2 fills +1.71¢ of 2 fills');
     // 50 · 2¢ − $0.87; two of the five fills would have missed.

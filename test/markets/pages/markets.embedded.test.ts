@@ -122,7 +122,7 @@ it('the page of a city shows its current day', async () => {
   const event = snapshot().events.find(
     ({ kind, station, date }) => kind === 'daily_maximum' && station.id === 'KNYC' && date === '2026-07-15',
   )!;
-  expect(text).toContain('Today, Wed 15 Jul');
+  expect(text).toContain('Today');
   expect(event.markets).toHaveLength(6);
   const links = linksOf(page);
   for (const { ticker, yesAsk } of event.markets) {
@@ -395,9 +395,9 @@ it('tradable days come first, and the page opens on the first of them', async ()
     );
     const text = textOf(page);
     expect(text).toContain('High of Thu 16 Jul');
-    expect(text).toContain('Today, Wed 15 Jul closed');
+    expect(text).toContain('Today closed');
     const cards = textOf(await getPage(owner.browser.copy(late.url), `${PATH}?q=new+york`));
-    expect(cards).toMatch(/New York high, Tomorrow/);
+    expect(cards).toMatch(/New York Tomorrow/);
   } finally {
     await late.stop();
   }
@@ -605,7 +605,7 @@ it('a ticket from a signal starts with the current price, also after the price h
     const page = await getPage(owner.browser, `${PATH}/${market.ticker}?${query}`);
     expect([page.status, fieldOf(page, 'limitPrice')[0]]).toEqual([200, inCents(ask)]);
     expect(textOf(page)).toMatch(PLACE);
-    expect(textOf(page)).toMatch(/To fill at \d\d:\d\d:\d\d UTC\./);
+    expect(textOf(page)).toContain('To fill now.');
     return textOf(page);
   };
   expect(await open(inCents(ask))).not.toContain('The signal was');

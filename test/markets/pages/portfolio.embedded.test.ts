@@ -391,8 +391,8 @@ describe('a sale', () => {
     expect(desk).toContain('&done=placed#review');
     expect(two.headers.get('location')).toBe(desk.replace('placed', 'repeated'));
     const path = `/dashboard/portfolio/orders/${new URLSearchParams(desk.split(/[?#]/)[1]).get('order')}`;
-    const order = await read(trader.browser, `${path}?done=placed`);
-    expect(order.words).toContain('Sold 120 YES for $64.93 after the fee.');
+    const order = await read(trader.browser, path);
+    expect((await read(trader.browser, desk)).words).toContain('Sold 120 YES for $64.93 after the fee.');
     expect(order.words).toContain('Sell 120 YES');
     expect(order.words).toContain(`Placed by ${trader.user.name}`);
     expect(order.words).toContain('Realised −$5.20');
