@@ -13,7 +13,7 @@ interface Range {
 const within = ({ from, to }: Range): SQL =>
   sql`at >= ${from.toISOString()}::timestamptz and at < ${to.toISOString()}::timestamptz`;
 
-/** In one time step of usage, from the ledger. */
+/** In one time step, from the ledger. */
 export interface BurnSum {
   productId: string;
   slug: string;
@@ -25,15 +25,13 @@ export interface BurnSum {
   returned: string;
 }
 
-/** An archived entry's time is the beginning of its day, so it may be a day before the hour. */
-export const selectBurns = (id: AccountId, { from, to, stepMs }: Range & { stepMs: number }): SQL => sql`
+export const selectBurns = (id: AccountId, range: Range & { stepMs: number }): SQL => sql`
   select s.product_id::text as "productId", p.slug, p.name, (extract(epoch from s.start) * 1000)::float8 as start, trim_scale(s.burned)::text as burned, trim_scale(s.returned)::text as returned
   from (
-    select product_id, date_bin(make_interval(secs => ${stepMs / 1000}), hour, timestamptz '2000-01-01 00:00:00+00') as start,
+    select product_id, date_bin(make_interval(secs => ${range.stepMs / 1000}), at, timestamptz '2000-01-01 00:00:00+00') as start,
       coalesce(sum(amount) filter (where kind = 'burn'), 0) as burned, coalesce(sum(amount) filter (where kind = 'return'), 0) as returned
     from credit_entries
-    where ${ownRows('credit_entries', id)} and at >= ${from.toISOString()}::timestamptz - interval '1 day'
-      and hour >= ${from.toISOString()}::timestamptz and hour < ${to.toISOString()}::timestamptz and kind in ('burn', 'return')
+    where ${ownRows('credit_entries', id)} and ${within(range)} and kind in ('burn', 'return')
     group by 1, 2
   ) s
   cross join lateral (select slug, name from products where id = s.product_id limit 1) p
