@@ -55,11 +55,11 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await follow(page, 'Usage');
       const usage = await readMain(page);
       expect(usage).toContain(product.name);
-      expect(usage).toMatch(/Used 1 calls Remaining 999 of 1,000/);
+      expect(usage).toMatch(/Used 1 calls Left 999 of 1,000/);
       const key = /"idempotencyKey":\s*"([^"]+)"/.exec(line)![1]!;
-      await page.getByRole('link', { name: 'Look up events' }).click();
-      await page.getByLabel('Idempotency key').fill(key);
-      await page.getByRole('button', { name: 'Look up' }).click();
+      await page.getByLabel('Find an event').fill(key);
+      await page.getByRole('button', { name: 'Find', exact: true }).click();
+      await page.getByRole('heading', { name: 'Recorded once' }).waitFor();
       expect(await readMain(page)).toMatch(/Recorded once Live .*billing worker, Frankfurt/);
     });
 

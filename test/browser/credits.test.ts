@@ -133,12 +133,10 @@ it.each(scripts)(
     await page.goto(`/console/products/${slug}`);
     await page.getByRole('link', { name: 'Change the price…' }).focus();
     await page.keyboard.press('Enter');
-    await page.getByRole('button', { name: 'Add a value' }).focus();
-    await page.keyboard.press('Enter');
-    await page.locator('#field-value3:focus').waitFor();
-    await page.keyboard.type('medium');
-    await page.keyboard.press('Tab');
-    await page.keyboard.type('0.004');
+    await page.getByLabel('Prices').focus();
+    await page.keyboard.press('Control+End');
+    await page.keyboard.type('\nmedium = 0.004');
+    await page.getByRole('button', { name: 'Preview' }).focus();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Check the new price' }).waitFor();
     expect(await readMain(page)).toMatch(/medium\s+0\.004/);
