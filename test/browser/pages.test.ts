@@ -52,7 +52,7 @@ const more: [name: string, path: (of: Populated) => string][] = [
 
 /** Text that each page must show. */
 const shown: Record<string, string[]> = {
-  'get /dashboard': hostileNames.products,
+  'get /dashboard': [hostileNames.metric],
   'get /dashboard/api-keys': hostileNames.keys,
   'get /dashboard/audit-log': hostileNames.keys,
   'get /dashboard/entitlements': hostileNames.products,
