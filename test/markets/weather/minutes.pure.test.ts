@@ -80,14 +80,14 @@ describe('the level of recent minutes', () => {
 
   it('waits until minutes are a quarter of an hour newer than the report, and ends when reports are missing', () => {
     expect(levelAt('11:14')).toBeUndefined();
-    expect(levelAt('11:15')).toBeDefined();
-    expect(levelAt('12:15')).toBeDefined();
+    expect(levelAt('11:15')?.afterHours).toBe(0.25);
+    expect(levelAt('12:15')?.afterHours).toBe(1.25);
     expect(levelAt('12:16')).toBeUndefined();
   });
 
   it('needs ten readings around each of its three times', () => {
     const since = (time: string) => rising('11:30').filter((each) => each.at >= at(time));
-    expect(levelAt('11:30', since('09:31'))).toBeDefined();
+    expect(levelAt('11:30', since('09:31'))?.afterHours).toBe(0.5);
     book = createMinuteBook();
     expect(levelAt('11:30', since('09:32'))).toBeUndefined();
   });
