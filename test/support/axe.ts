@@ -74,11 +74,18 @@ const analyse = (isAgain: boolean) => `(async () => {
     .filter((element) => element.checkVisibility({ visibilityProperty: true }));
   const known = ${isAgain} ? window.analysed : undefined;
   window.analysed = new Set([...known ?? [], ...shown]);
-  if (!known) return (${toLines})(await axe.run(document, ${JSON.stringify(everything)}));
-  const lines = (${toLines})(await axe.run(document, ${JSON.stringify(layout)}));
-  const include = shown.filter((element) => !known.has(element));
-  if (include.length > 0) lines.push(...(${toLines})(await axe.run({ include }, ${JSON.stringify(everything)})));
-  return lines;
+  // Scrolling uncovers what a sticky element covers.
+  const sticky = shown.filter((element) => getComputedStyle(element).position === 'sticky');
+  for (const { style } of sticky) style.position = 'static';
+  try {
+    if (!known) return (${toLines})(await axe.run(document, ${JSON.stringify(everything)}));
+    const lines = (${toLines})(await axe.run(document, ${JSON.stringify(layout)}));
+    const include = shown.filter((element) => !known.has(element));
+    if (include.length > 0) lines.push(...(${toLines})(await axe.run({ include }, ${JSON.stringify(everything)})));
+    return lines;
+  } finally {
+    for (const { style } of sticky) style.position = '';
+  }
 })()`;
 
 /**
