@@ -43,30 +43,57 @@ const idOf = (req: Request) => readPathId(req, 'id', 'service key');
 
 /** The forms and their pages are those of API keys. */
 export function serviceKeyPages(deps: ConsoleDeps): Router {
-  const { db, clock } = deps;
   const router = pageRouter();
-  const before = [requireConfirmation(clock)];
+  const desk = createDesk(deps);
+  // First, because `new` is no id.
+  addCreation(router, deps, desk);
+  addReadPages(router, deps, desk);
+  addChanges(router, deps, desk);
+  return router;
+}
+
+type Desk = ReturnType<typeof createDesk>;
+
+function createDesk(deps: ConsoleDeps) {
+  const { db, clock } = deps;
   const toView = (key: ServiceKey) => toShownKey(key, list, clock.now());
-  const readKey = (req: Request) => getServiceKey(db.orm, idOf(req));
-  const readCalls = (id: string, sinceMs: number) =>
-    listServiceKeyCalls(db.orm, id, new Date(sinceMs), MAX_CUSTOMERS);
   const render = (req: Request, res: Response, view: string, title: string, data: object) =>
     renderPage(deps, req, res, { view, title, section: 'service-keys', notices }, data);
-  const showSecret = (req: Request, res: Response, { key, secret }: NewServiceKey) => {
-    beginSecretPage(res);
-    const path = '/service/organizations/SLUG/entitlements';
-    const headers = { Authorization: `Bearer ${secret}` };
-    const call = { origin: originOf(req), method: 'GET', path, headers, body: '', answers: 'json' as const };
-    return render(req, res, 'accounts/api-keys/secret', 'Service key created', {
-      key: toView(key),
-      holder: 'every customer, within its scopes',
-      secret,
-      previous: undefined,
-      snippets: { purpose: 'Read what a customer may use:', samples: sampleWith(() => call) },
-      lacksProduct: false,
-    });
+  return {
+    toView,
+    render,
+    readKey: (req: Request) => getServiceKey(db.orm, idOf(req)),
+    readCalls: (id: string, sinceMs: number) =>
+      listServiceKeyCalls(db.orm, id, new Date(sinceMs), MAX_CUSTOMERS),
+    showSecret(req: Request, res: Response, { key, secret }: NewServiceKey) {
+      beginSecretPage(res);
+      const path = '/service/organizations/SLUG/entitlements';
+      const headers = { Authorization: `Bearer ${secret}` };
+      const call = {
+        origin: originOf(req),
+        method: 'GET',
+        path,
+        headers,
+        body: '',
+        answers: 'json' as const,
+      };
+      return render(req, res, 'accounts/api-keys/secret', 'Service key created', {
+        key: toView(key),
+        holder: 'every customer, within its scopes',
+        secret,
+        previous: undefined,
+        snippets: { purpose: 'Read what a customer may use:', samples: sampleWith(() => call) },
+        lacksProduct: false,
+      });
+    },
   };
+}
 
+function addReadPages(
+  router: Router,
+  { db, clock }: ConsoleDeps,
+  { toView, readKey, readCalls, render }: Desk,
+): void {
   router.get('/service-keys', async (req, res) => {
     const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
     const after = cursor === undefined ? undefined : decodeCursor(cursor);
@@ -76,9 +103,25 @@ export function serviceKeyPages(deps: ConsoleDeps): Router {
     await render(req, res, 'console/service-keys', list.label, { keys: keys.map(toView), pager });
   });
 
-  // First, because `new` is no id.
+  router.get('/service-keys/:id', async (req, res) => {
+    const key = await readKey(req);
+    const customers = await readCalls(key.id, Math.floor(clock.now() / DAY_MS) * DAY_MS);
+    const neighbour = (id: string | null, prefix: string) => id && { href: `${list.href}/${id}`, prefix };
+    await render(req, res, 'console/service-key', key.name, {
+      key: toView(key),
+      previous: neighbour(key.rotatedFromId, 'an earlier key'),
+      successor: neighbour(key.successorId, 'a newer key'),
+      customers: customers.map((one) => ({ ...one, href: addressOf(one.slug) })),
+      mostCustomers: MAX_CUSTOMERS,
+      scopes: key.scopes.map((scope) => ({ scope, allows: whatScopeAllows(scope, true) })),
+    });
+  });
+}
+
+function addCreation(router: Router, deps: ConsoleDeps, { render, showSecret }: Desk): void {
+  const { clock } = deps;
   addForm(router, '/service-keys/new', {
-    before,
+    before: [requireConfirmation(clock)],
     async act(req, res, fields) {
       const input = readKeyForm(serviceKeyInputSchema, fields, clock.now());
       const made = await changeAsOperator(deps, req, res, (tx, source) =>
@@ -99,20 +142,12 @@ export function serviceKeyPages(deps: ConsoleDeps): Router {
       });
     },
   });
+}
 
-  router.get('/service-keys/:id', async (req, res) => {
-    const key = await readKey(req);
-    const customers = await readCalls(key.id, Math.floor(clock.now() / DAY_MS) * DAY_MS);
-    const neighbour = (id: string | null, prefix: string) => id && { href: `${list.href}/${id}`, prefix };
-    await render(req, res, 'console/service-key', key.name, {
-      key: toView(key),
-      previous: neighbour(key.rotatedFromId, 'an earlier key'),
-      successor: neighbour(key.successorId, 'a newer key'),
-      customers: customers.map((one) => ({ ...one, href: addressOf(one.slug) })),
-      mostCustomers: MAX_CUSTOMERS,
-      scopes: key.scopes.map((scope) => ({ scope, allows: whatScopeAllows(scope, true) })),
-    });
-  });
+function addChanges(router: Router, deps: ConsoleDeps, desk: Desk): void {
+  const { clock } = deps;
+  const { toView, readKey, render } = desk;
+  const before = [requireConfirmation(clock)];
 
   addForm(router, '/service-keys/:id/rotate', {
     before,
@@ -122,7 +157,7 @@ export function serviceKeyPages(deps: ConsoleDeps): Router {
       const made = await changeAsOperator(deps, req, res, (tx, source) =>
         rotateServiceKey(tx, idOf(req), grace, source),
       );
-      await showSecret(req, res, made);
+      await desk.showSecret(req, res, made);
     },
     async show(req, res, form) {
       const key = toView(await readKey(req));
@@ -140,7 +175,7 @@ export function serviceKeyPages(deps: ConsoleDeps): Router {
     },
     async show(req, res) {
       const key = toView(await readKey(req));
-      const recent = await readCalls(key.id, clock.now() - RECENT_MINUTES * MINUTE_MS);
+      const recent = await desk.readCalls(key.id, clock.now() - RECENT_MINUTES * MINUTE_MS);
       await render(req, res, 'accounts/api-keys/revoke', `Revoke ${key.name}`, {
         key,
         recentMinutes: RECENT_MINUTES,
@@ -149,6 +184,4 @@ export function serviceKeyPages(deps: ConsoleDeps): Router {
       });
     },
   });
-
-  return router;
 }
