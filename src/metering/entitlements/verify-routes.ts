@@ -139,7 +139,7 @@ async function verify(
     return { code: 'invalid_key', key: undefined, entitlement: undefined };
   }
   const { serviceKey, problem, key, balance } = await verifyKey({ serviceHash, hashedSecret, slugs });
-  await access.admit(serviceKey, CALLER_SCOPE);
+  await access.admit(serviceHash, serviceKey, CALLER_SCOPE);
   const refusal = keyError(problem ?? findAccessProblem(key!, scope ?? null), scope ?? '');
   if (refusal) return { code: refusal.code, key, entitlement: undefined };
   const [slug] = slugs;
