@@ -50,7 +50,7 @@ import { definitionJson, planSchema, readDefinition } from '../plans/schema.js';
 import type { Definition } from '../plans/table.js';
 import { minuteField } from './entitlement-pages.js';
 import { readPlanEffect } from './price-preview.js';
-import { listChanges, readContents, readPlanView } from '../plans/view.js';
+import { listChanges, readPlanView, withContents } from '../plans/view.js';
 
 const PLANS = `${CONSOLE}/plans`;
 
@@ -72,13 +72,8 @@ export const newCustomer: NewCustomerPart = {
   view: 'metering/console/new-customer-plan',
   async read(orm) {
     const plans = await listPlans(orm, { after: undefined, limit: SHOWN_PLANS });
-    const shown = plans.slice(0, SHOWN_PLANS);
-    const contents = await readContents(
-      orm,
-      shown.map(({ definition }) => definition),
-    );
     return {
-      plans: shown.map(({ slug, name }, i) => ({ slug, name, contents: contents[i] })),
+      plans: await withContents(orm, plans.slice(0, SHOWN_PLANS)),
       hasMore: plans.length > SHOWN_PLANS,
     };
   },
@@ -101,23 +96,16 @@ export function planPages(deps: Deps): Router {
 
   router.get('/plans', async (req, res) => {
     const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
-    const rows = await listPlans(orm, { after: cursor, limit: PAGE_SIZE });
-    const { page: plans, nextCursor } = cutPage(rows, PAGE_SIZE, ({ slug }) => slug);
+    const found = await listPlans(orm, { after: cursor, limit: PAGE_SIZE });
+    const { page: plans, nextCursor } = cutPage(found, PAGE_SIZE, ({ slug }) => slug);
     const versions = await listVersions(
       orm,
       plans.map(({ slug }) => slug),
     );
     const page = { view: 'metering/console/plans', title: 'Plans', section: 'plans' };
-    const contents = await readContents(
-      orm,
-      plans.map(({ definition }) => definition),
-    );
+    const rows = await withContents(orm, plans);
     await renderPage(deps, req, res, page, {
-      plans: plans.map((plan, i) => ({
-        ...plan,
-        contents: contents[i],
-        versions: versions.filter((row) => row.plan === plan.slug),
-      })),
+      plans: rows.map((plan) => ({ ...plan, versions: versions.filter((row) => row.plan === plan.slug) })),
       pager: toPager(PLANS, {}, { cursor, nextCursor }),
     });
   });
@@ -274,7 +262,7 @@ function addCustomerPlan(router: Router, deps: Deps): void {
         values: isNew && current ? { plan: current.plan, anchor: toField(current.anchor) } : form.values,
       },
       current,
-      contents: current && (await readContents(orm, [current.definition]))[0],
+      contents: current && (await withContents(orm, [current]))[0]!.contents,
       setByHand: current ? await listSetByHand(orm, current) : [],
       preview,
       plans: toNamedOptions(await listPlans(orm, { after: undefined, limit: 500 })),
