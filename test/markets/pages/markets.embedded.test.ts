@@ -294,7 +294,9 @@ describe('a market without a place', () => {
     const page = await getPage(owner.browser, `${PATH}?kind=others`);
     const text = textOf(page);
     expect(text).toContain(rain().title);
-    expect(text).toContain('Gauge does not forecast rain.');
+    // A reason that all share is stated once.
+    expect(text.match(/Gauge does not forecast rain\./g)).toHaveLength(1);
+    expect(page.text.indexOf('id="closed-markets"')).toBeGreaterThan(page.text.lastIndexOf('data-side='));
     expect(linksOf(page)).toContain(`${PATH}/${rain().ticker}?side=yes&action=buy`);
     const found = textOf(await getPage(owner.browser, `${PATH}?kind=others&q=RAIN+denver`));
     expect(found).toContain('Denver');
