@@ -295,7 +295,7 @@ describe('the page of alerts', () => {
     const customer = await createCustomer();
     const page = await customer.page();
     expect(page).toContain('href="/dashboard/webhooks"');
-    expect(page).toContain('Monthly cap of Tiles, in percent');
+    expect(page).toContain('Cap of Tiles');
     const { organization } = await signedIn(database.db, service.url);
     const { orm } = database.db;
     expect(await hasAlertEndpoint(orm, customer.orgId)).toBe(true);
