@@ -61,10 +61,10 @@ export const readProducts = async (orm: Orm, slugs: readonly string[]): Promise<
   new Map((await listProductsBySlug(orm, [...new Set(slugs)])).map((product) => [product.slug, product]));
 
 /** Refuses what applying the plan would refuse. */
-async function requireProducts(tx: Tx, definition: Definition): Promise<void> {
+export async function requireProducts(orm: Orm, definition: Definition): Promise<void> {
   const { entitlements, grants, trial } = definition;
   const paid = [...grants, ...(trial?.grants ?? [])].flatMap(({ productSlugs = [] }) => productSlugs);
-  const known = await readProducts(tx, [...entitlements.map(({ productSlug }) => productSlug), ...paid]);
+  const known = await readProducts(orm, [...entitlements.map(({ productSlug }) => productSlug), ...paid]);
   const errors: ErrorPlace[] = [];
   const check = (slug: string, pointer: string) => {
     if (!known.has(slug))
