@@ -177,6 +177,7 @@ function addPlanForm(
   addForm(router, path, {
     async act(req, res, fields) {
       const { step, edit } = fields;
+      delete fields.step;
       if (edit !== undefined) {
         const focus = editRows(fields, edit, planRows);
         return show(req, res, newForm(fields), { focus });
