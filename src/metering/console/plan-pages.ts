@@ -1,5 +1,4 @@
 import type { Request, Response, Router } from 'express';
-import { parseDocument, stringify, visit } from 'yaml';
 import { z } from 'zod';
 import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
@@ -14,13 +13,9 @@ import {
   type ConsoleDeps,
 } from '../../console/page.js';
 import type { NewCustomerPart } from '../../console/customer-summary.js';
-import { toPlain } from '../../core/decimal.js';
-import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { exactTag } from '../../core/http/exact-yaml.js';
-import { exact, toJson } from '../../core/http/json.js';
 import { cutPage } from '../../core/http/page.js';
-import { nameField, parseExactly, parseInput } from '../../core/http/validate.js';
+import { nameField, parseInput } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
@@ -29,15 +24,15 @@ import {
   newForm,
   parseQueryForm,
   readQuery,
-  type FormFields,
   type FormState,
 } from '../../core/pages/form.js';
 import { toNamedOptions } from '../../core/pages/format.js';
+import { editRows, rowNumbers, writeFields } from '../../core/pages/rows.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { countAmounts } from '../plans/grants.js';
 import { moveAll } from '../plans/move.js';
 import { endOrganizationPlan, listSetByHand, putOrganizationPlan } from '../plans/organization-plans.js';
-import { getPlan, putPlan } from '../plans/plans.js';
+import { getPlan, putPlan, readProducts, requireProducts } from '../plans/plans.js';
 import {
   countMovable,
   findPlan,
@@ -46,18 +41,18 @@ import {
   listVersions,
   type Plan,
 } from '../plans/queries.js';
-import { definitionJson, planSchema, readDefinition } from '../plans/schema.js';
-import type { Definition } from '../plans/table.js';
-import { minuteField } from './entitlement-pages.js';
+import { listProducts } from '../entitlements/queries.js';
+import { MAX_PRODUCTS, minuteField } from './entitlement-pages.js';
+import { limitOptions } from './entitlement-rows.js';
+import { planRows, readPlanForm, toFields } from './plan-form.js';
 import { readPlanEffect } from './price-preview.js';
 import { listChanges, readPlanView, withContents } from '../plans/view.js';
 
 const PLANS = `${CONSOLE}/plans`;
 
 const cursorSchema = z.object({ cursor: slugSchema.optional() });
-const planForm = z.object({ name: nameField, definition: z.string().max(200_000).default('') });
+const planForm = z.object({ name: nameField });
 const newPlanForm = planForm.extend({ slug: slugSchema });
-const definitionSchema = planSchema.omit({ name: true });
 
 const notices = {
   created: 'Plan created. Put a customer on it next.',
@@ -125,20 +120,31 @@ function addPlanForm(
   read: (req: Request) => Promise<Plan | undefined>,
 ): void {
   const { orm } = deps.db;
-  const show = async (req: Request, res: Response, form: FormState, preview?: object) => {
+  const show = async (req: Request, res: Response, form: FormState, shown: object = {}) => {
     const plan = await read(req);
     const title = plan?.name ?? 'New plan';
     const isNew = Object.keys(form.values).length === 0;
     const on = plan ? await listOrganizationsOn(orm, plan.slug, { after: undefined, limit: PAGE_SIZE }) : [];
+    const values = plan ? toFields(plan, readQuery(req).as === 'yaml') : newFields(req);
+    const all = await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
     await renderPage(
       deps,
       req,
       res,
       { view: 'metering/console/plan', title, section: 'plans', notices },
       {
-        form: { ...form, values: isNew && plan ? toFields(plan) : form.values },
+        form: { ...form, values: isNew ? values : form.values },
         plan,
-        preview,
+        ...shown,
+        ...limitOptions,
+        planRows,
+        rowNumbers,
+        /** A product that the plan has is not chosen again. */
+        kept: await readProducts(
+          orm,
+          plan?.definition.entitlements.map(({ productSlug }) => productSlug) ?? [],
+        ),
+        products: toNamedOptions(all.filter(({ archivedAt }) => archivedAt === null)),
         versions: plan ? await listVersions(orm, [plan.slug]) : [],
         customers: on.slice(0, PAGE_SIZE).map(({ organization, name, row }) => ({
           name,
@@ -150,18 +156,24 @@ function addPlanForm(
     );
   };
   addForm(router, path, {
-    async act(req, res, { step, ...fields }) {
+    async act(req, res, fields) {
+      const { step, edit } = fields;
+      delete fields.step;
+      if (edit !== undefined) {
+        const focus = editRows(fields, edit, planRows);
+        return show(req, res, newForm(fields), { focus });
+      }
+      if (step === 'edit') return show(req, res, newForm(fields));
       const plan = await read(req);
       if (!plan) fillInSlug(fields, 'slug', 'name');
       const values = parseInput(plan ? planForm : newPlanForm, filledIn(fields));
       const slug = plan?.slug ?? (values as z.output<typeof newPlanForm>).slug;
-      const input = { name: values.name, definition: readYaml(values.definition) };
+      const input = { name: values.name, definition: readPlanForm(fields, plan?.definition) };
       if (step !== 'save') {
-        if (step === 'edit') return show(req, res, newForm(fields));
-        const form = newForm(fields);
+        await requireProducts(orm, input.definition);
         const changes = listChanges(plan?.definition, input.definition);
         const effect = plan && (await readPlanEffect(deps.db, slug, input.definition, deps.clock.now()));
-        return show(req, res, form, { changes, effect });
+        return show(req, res, newForm(fields), { preview: { changes, effect } });
       }
       await changeAsOperator(deps, req, res, async (tx, source) => {
         if (!plan && (await findPlan(tx, slug))) throw fieldError('slug', 'is taken by another plan');
@@ -174,35 +186,14 @@ function addPlanForm(
   });
 }
 
-/** @throws AppError invalid_request that names the part of the definition */
-function readYaml(yaml: string): Definition {
-  const document = parseDocument(yaml, { schema: 'core', prettyErrors: false });
-  const [mistake] = document.errors;
-  if (mistake) throw fieldError('definition', `is not YAML: ${mistake.message}`);
-  visit(document, {
-    Scalar(_, scalar) {
-      // Keeps all digits.
-      if (typeof scalar.value === 'number' && /^\d+(\.\d+)?$/.test(scalar.source ?? ''))
-        scalar.value = exact(toPlain(scalar.source!));
-    },
-  });
-  const text = toJson(document.toJS({ maxAliasCount: 100 }) ?? {});
-  try {
-    return readDefinition(parseExactly(definitionSchema, JSON.parse(text)), text);
-  } catch (error) {
-    if (!(error instanceof AppError) || !error.errors?.length) throw error;
-    const { pointer, detail } = error.errors[0]!;
-    throw fieldError('definition', `has a mistake: ${pointer.slice(1)} ${detail}`);
-  }
-}
-
-const toFields = ({ name, definition }: Plan): FormFields => ({
-  name,
-  definition: stringify(definitionJson(definition), {
-    customTags: (tags) => [exactTag, ...tags],
-    lineWidth: 0,
-  }),
-});
+/** A row for a product and one for credits. */
+const newFields = (req: Request) =>
+  readQuery(req).as === 'yaml'
+    ? { definition: '' }
+    : writeFields({
+        entitlements: { 0: planRows.entitlements!.blank },
+        grants: { 0: planRows.grants!.blank },
+      });
 
 function addMove(router: Router, deps: Deps): void {
   const { orm } = deps.db;

@@ -60,7 +60,7 @@ export const readProducts = async (orm: Orm, slugs: readonly string[]): Promise<
   new Map((await listProductsBySlug(orm, [...new Set(slugs)])).map((product) => [product.slug, product]));
 
 /** Refuses what applying the plan would refuse. */
-async function requireProducts(tx: Tx, definition: Definition): Promise<void> {
+export async function requireProducts(orm: Orm, definition: Definition): Promise<void> {
   const { entitlements, grants, trial } = definition;
   const paidBy = (list: readonly PlanGrant[], place: string) =>
     list.flatMap(({ productSlugs = [] }, i) =>
@@ -72,7 +72,7 @@ async function requireProducts(tx: Tx, definition: Definition): Promise<void> {
     ...paidBy(trial?.grants ?? [], '/trial/grants'),
   ];
   const known = await readProducts(
-    tx,
+    orm,
     places.map(({ slug }) => slug),
   );
   const errors = places
