@@ -7,7 +7,7 @@ import { toCreditPrice, type CreditPrice } from '../entitlements/price.js';
 import type { Product } from '../entitlements/queries.js';
 import { readProducts } from '../plans/plans.js';
 import { findPlan, listVersions } from '../plans/queries.js';
-import type { Definition } from '../plans/table.js';
+import type { Definition } from '../plans/schema.js';
 import { listChanges } from '../plans/view.js';
 
 /** Those with the most usage in the month. */

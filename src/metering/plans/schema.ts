@@ -10,7 +10,6 @@ import { declaredLimitJson } from '../entitlements/limits.js';
 import { entitlementSchema } from '../entitlements/operator/schema.js';
 import { toPrice } from '../entitlements/price.js';
 import { entitlementKinds } from '../entitlements/table.js';
-import { periods, type Definition, type PlanGrant } from './table.js';
 
 export const MAX_ENTITLEMENTS = 50;
 export const MAX_GRANTS = 8;
@@ -18,6 +17,8 @@ export const MAX_MOVED = 500;
 
 /** 50 entitlements with 4 KB of features each, even if every character is escaped. */
 export const MAX_PLAN_BYTES = 1024 * 1024;
+
+export const periods = ['month', 'week', 'day'] as const;
 
 const hasNoRepeats = (names: string[]): boolean => new Set(names).size === names.length;
 
@@ -181,6 +182,21 @@ export const organizationPlanAnswerSchema = z
     updatedAt: timeField('When it was last changed.'),
   })
   .meta({ id: 'OrganizationPlan' });
+
+/** Decimals are text, which keeps all their digits, and fields that mean the same as an absent one are absent. */
+type Stored<Value> = Value extends readonly (infer One)[]
+  ? Stored<One>[]
+  : Value extends object
+    ? { [Name in keyof Value]: StoredField<Name, Value[Name]> }
+    : Value;
+type StoredField<Name, Value> = Name extends 'features' | 'expires'
+  ? Value
+  : Name extends 'unitCap' | 'quantity' | 'amount'
+    ? string | Extract<Value, null>
+    : Stored<NonNullable<Value>>;
+
+export type Definition = Stored<Omit<z.output<typeof planSchema>, 'name'>>;
+export type PlanGrant = Definition['grants'][number];
 
 /** Decimals, whose digits are kept as text. A feature may have one of these names. */
 const decimals: Record<string, (digits: string, place: string) => string> = {

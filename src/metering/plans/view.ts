@@ -6,8 +6,7 @@ import { nameWindow } from '../window-name.js';
 import { stateOf } from './organization-plans.js';
 import { readProducts } from './plans.js';
 import { findOrganizationPlan, findPlan } from './queries.js';
-import { definitionJson } from './schema.js';
-import type { Definition, PlanGrant } from './table.js';
+import { definitionJson, type Definition, type PlanGrant } from './schema.js';
 
 export interface ChangeLine {
   sign: '+' | '−' | '~';
