@@ -217,7 +217,18 @@ function keepPages(
 
 function listAssets() {
   const file = (path: string) => `${viewsFolder}/${path}`;
-  const shared = ['tokens', 'base', 'frame', 'cards', 'buttons', 'forms', 'tables', 'samples', 'utilities'];
+  const shared = [
+    'tokens',
+    'base',
+    'frame',
+    'cards',
+    'alerts',
+    'buttons',
+    'forms',
+    'tables',
+    'samples',
+    'utilities',
+  ];
   const sheets = shared.map((name) => file(`styles/${name}.css`));
   return [
     { name: 'docs.css', files: [fontSheet, ...sheets, file('docs/docs.css')] },
