@@ -75,7 +75,7 @@ export const documentationRoutes = [
     path: '/docs/{topic}',
     operationId: 'getTopic',
     params: z.object({
-      topic: z.enum(Object.keys(topics)).meta({ description: 'The name in the link from `/docs`.' }),
+      topic: z.enum(topics.map(({ id }) => id)).meta({ description: 'The name in the link from `/docs`.' }),
     }),
     responses: htmlPage,
     handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, `topics/${req.params.topic}`),

@@ -176,7 +176,7 @@ it('limits are edited in rows without scripts on a phone, and a wrong row is nam
   const row = page.getByRole('group', { name: 'Limit 4' });
   const quantity = row.getByLabel('Quantity');
   await page.getByRole('button', { name: 'Add a limit' }).click();
-  await page.locator('[name=limit4Quantity]:focus').waitFor();
+  await page.locator('[name="limits.3.quantity"]:focus').waitFor();
   await quantity.fill('1,5');
   expect(await row.getByLabel('Length').isVisible()).toBe(false);
   await row.getByLabel('Window').selectOption('hours');

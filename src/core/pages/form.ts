@@ -119,8 +119,12 @@ export function toFormState(fields: FormFields, error: AppError): FormState {
   const values = withoutSecrets(fields);
   const errors: Record<string, string> = {};
   for (const { pointer, detail } of error.errors ?? []) {
-    const [, name = '', ...parts] = pointer.split('/');
-    errors[name] ??= toSentence(parts.length === 0 ? detail : `“${parts.join('/')}” ${detail}`);
+    const parts = pointer.split('/').slice(1);
+    // The field of a row has a name like `limits.0.quantity`.
+    const isField = (_: string, i: number) => parts.slice(0, i + 1).join('.') in fields;
+    const own = Math.max(1, parts.findLastIndex(isField) + 1);
+    const [name, rest] = [parts.slice(0, own).join('.'), parts.slice(own)];
+    errors[name] ??= toSentence(rest.length === 0 ? detail : `“${rest.join('/')}” ${detail}`);
   }
   const isExplained = Object.keys(errors).some((name) => name !== '');
   return { values, errors, problem: isExplained ? undefined : error.message };

@@ -1,7 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { toPlainDecimal } from '../../core/decimal.js';
-import { decimalField, parseExactly, parseInput } from '../../core/http/validate.js';
+import { parseInput } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
@@ -12,9 +11,9 @@ import {
   type FormState,
   parseQueryForm,
   readQuery,
-  refuseIgnored,
   textField,
 } from '../../core/pages/form.js';
+import { editRows, readFields, rowNumbers, writeFields } from '../../core/pages/rows.js';
 import type { Tx } from '../../core/db/client.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { monthOf } from '../../core/time.js';
@@ -22,25 +21,17 @@ import { getGrant, putGrant, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';
 import { findGrant, listBalances, listProducts, type Grant } from '../entitlements/queries.js';
 import { getProduct } from '../entitlements/products.js';
-import { featureOverridesSchema, readFeatures, writeFeatures } from '../entitlements/features.js';
-import { defaultThresholds } from '../entitlements/limits.js';
-import { entitlementKinds } from '../entitlements/table.js';
-import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { getLockedOrganization } from '../../accounts/identity/organizations/organizations.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import {
-  editRows,
-  editSchema,
-  readLimits,
-  perOptions,
-  rollingWindows,
-  rowSchemas,
-  toRowFields,
-  thresholdsSchema,
-  toRowsView,
-  windowOptions,
+  keepWindows,
+  limitKind,
+  limitOptions,
+  termsShape,
+  toOwnCap,
+  writeTerms,
 } from './entitlement-rows.js';
 import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
 
@@ -58,20 +49,17 @@ export const minuteField = z
   .transform((value) => value.replace(' ', 'T'))
   .refine((value) => !Number.isNaN(Date.parse(`${value}Z`)), NO_MINUTE);
 
-const grantSchema = z.strictObject({
-  product: slugSchema,
-  kind: z.enum(entitlementKinds, 'must be one of the options'),
-  startsAt: minuteField.optional(),
-  endsAt: minuteField.optional(),
-  cap: z.enum(['product', 'own', 'none'], 'must be one of the options'),
-  unitCap: decimalField.optional(),
-  thresholds: thresholdsSchema,
-  features: z.string().optional(),
-});
-const featuresForm = z.object({ features: featureOverridesSchema });
+const grantSchema = z
+  .strictObject({
+    product: slugSchema,
+    startsAt: minuteField.optional(),
+    endsAt: minuteField.optional(),
+    ...termsShape,
+  })
+  .transform(({ cap, ...typed }, context) => ({ ...typed, unitCap: toOwnCap({ cap, ...typed }, context) }));
 
-/** In the form; the operator API can grant any product. */
-const MAX_PRODUCTS = 500;
+/** In a form; the operator API takes any product. */
+export const MAX_PRODUCTS = 500;
 
 const notices = {
   granted: 'Saved. It takes effect on the next request.',
@@ -141,35 +129,28 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
       products: products
         .filter(({ archivedAt }) => archivedAt === null)
         .map(({ slug: value, name }) => ({ value, label: `${name} (${value})` })),
-      toRowsView,
-      windowOptions,
-      rollingWindows,
-      perOptions: product?.subjectsSince ? perOptions : undefined,
+      ...limitOptions,
+      rowNumbers,
+      perOptions: product?.subjectsSince ? limitOptions.perOptions : undefined,
     });
   };
 
   addForm(router, '/customers/:slug/entitlement', {
     async act(req, res, { edit, ...fields }) {
       if (edit !== undefined) {
-        const { values, focus } = editRows(fields, parseInput(z.object({ edit: editSchema }), { edit }).edit);
-        return show(req, res, newForm(values), focus);
+        const focus = editRows(fields, edit, limitKind);
+        return show(req, res, newForm(fields), focus);
       }
       const { customer, product: fixed, grant } = await readSubject(req);
       const { slug } = customer;
-      const schema = grantSchema.extend(rowSchemas(fields)) as unknown as typeof grantSchema;
-      const values = parseInput(schema, filledIn({ ...(fixed && { product: fixed.slug }), ...fields }));
-      const { product, kind, cap, unitCap } = values;
+      const typed = readFields({ ...(fixed && { product: fixed.slug }), ...fields });
+      const { product, startsAt, endsAt, limits, ...values } = parseInput(grantSchema, typed);
       if (fixed && product !== fixed.slug) throw fieldError('product', 'is not the product of this page');
-      refuseIgnored(fields, 'unitCap', cap === 'own', 'choose the custom cap');
-      if (cap === 'own' && unitCap === undefined) throw fieldError('unitCap', 'is required for a custom cap');
       const terms = {
-        kind,
-        startsAt: readTime(values.startsAt, grant?.startsAt),
-        endsAt: readTime(values.endsAt, grant?.endsAt) ?? null,
-        unitCap: toOwnCap(cap, unitCap),
-        limits: readLimits(values, grant?.limits ?? []),
-        thresholds: values.thresholds,
-        features: parseExactly(featuresForm, { features: readFeatures(values.features ?? '') }).features,
+        ...values,
+        startsAt: readTime(startsAt, grant?.startsAt),
+        endsAt: readTime(endsAt, grant?.endsAt) ?? null,
+        limits: keepWindows(limits, grant?.limits ?? []),
       };
       await changeAsOperator(deps, req, res, async (tx, source) => {
         if (!fixed) await refuseGranted(tx, slug, product);
@@ -208,25 +189,14 @@ function addWithdrawal(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Undefined applies the product's cap; null is unlimited. */
-function toOwnCap(cap: 'product' | 'own' | 'none', unitCap: string | undefined): string | null | undefined {
-  if (cap === 'product') return undefined;
-  return cap === 'none' ? null : toPlainDecimal(unitCap!, 0);
-}
-
 function toFields(grant: Grant | undefined): FormFields {
-  if (!grant) return { kind: 'live', cap: 'product', thresholds: defaultThresholds.join(', ') };
-  const { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds, features } = grant;
-  return {
-    kind,
-    features: writeFeatures(features),
+  if (!grant) return writeFields(writeTerms({ kind: 'live' }));
+  const { startsAt, endsAt, hasOwnCap, unitCap } = grant;
+  return writeFields({
+    ...writeTerms({ ...grant, unitCap: hasOwnCap ? unitCap : undefined }),
     startsAt: toField(startsAt),
     endsAt: endsAt === null ? '' : toField(endsAt),
-    cap: hasOwnCap ? (unitCap === null ? 'none' : 'own') : 'product',
-    unitCap: unitCap ?? '',
-    thresholds: (thresholds ?? defaultThresholds).join(', '),
-    ...toRowFields(limits ?? []),
-  };
+  });
 }
 
 /** To the minute, as browsers show it. */

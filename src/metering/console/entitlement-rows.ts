@@ -1,10 +1,16 @@
 import { z } from 'zod';
 import { toPlainDecimal } from '../../core/decimal.js';
-import { AppError } from '../../core/errors.js';
 import { decimalField } from '../../core/http/validate.js';
-import { textField, type FormFields } from '../../core/pages/form.js';
+import { toRows, type FieldTree } from '../../core/pages/rows.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import {
+  featureLines,
+  featureOverridesSchema,
+  writeFeatures,
+  type FeatureOverrides,
+} from '../entitlements/features.js';
+import {
+  defaultThresholds,
   durationMs,
   longestMs,
   MAX_LIMITS,
@@ -12,11 +18,12 @@ import {
   shortestMs,
   shortestPerSubjectMs,
 } from '../entitlements/limits.js';
-import { enforcements, type UsageLimit } from '../entitlements/table.js';
-
-/** Fields `limit1Quantity`, `limit1Window`, `limit1Length`, `limit1Enforcement` and `limit1Per`. */
-const parts = ['Quantity', 'Window', 'Length', 'Enforcement', 'Per'] as const;
-type LimitRow = Partial<Record<(typeof parts)[number], string>>;
+import {
+  enforcements,
+  entitlementKinds,
+  type EntitlementKind,
+  type UsageLimit,
+} from '../entitlements/table.js';
 
 const units = {
   days: { ms: DAY_MS, write: (length: number) => `P${length}D` },
@@ -26,55 +33,38 @@ const units = {
 };
 type Unit = keyof typeof units;
 const unitNames = Object.keys(units) as Unit[];
-const isUnit = (window: string): window is Unit => window in units;
+const isUnit = (window: string): window is Unit => Object.hasOwn(units, window);
 
-export const windowOptions = [
+const windowOptions = [
   { value: 'calendar_month', label: 'Calendar month (UTC)' },
   { value: 'calendar_week', label: 'Calendar week (UTC)' },
   { value: 'calendar_day', label: 'Calendar day (UTC)' },
   ...unitNames.map((unit) => ({ value: unit, label: `Last … ${unit}` })),
 ];
-export const perOptions = [
-  { value: 'customer', label: 'All usage' },
-  { value: 'subject', label: 'Each subject' },
-];
-export const rollingWindows = unitNames.join(' ');
 
-const rowNumbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i + 1);
-const limitName = (n: number, part: string): string => `limit${n}${part}`;
-
-/** A row may lack some of its fields. */
-const limitNumbers = (fields: FormFields): number[] =>
-  rowNumbers(MAX_LIMITS).filter((n) => parts.some((part) => limitName(n, part) in fields));
-
-/** Messages use the labels. */
-export function toRowsView(fields: FormFields) {
-  const limits = limitNumbers(fields);
-  const labels = limits.flatMap((n) =>
-    parts.map((part) => [limitName(n, part), `Limit ${n}, ${part.toLowerCase()}`] as const),
-  );
-  return { limits, labels: Object.fromEntries(labels), hasRoomForLimit: limits.length < MAX_LIMITS };
-}
-
-const option = 'must be one of the options';
-const partSchemas = {
-  Quantity: decimalField,
-  Window: z.enum(
-    windowOptions.map(({ value }) => value),
-    option,
-  ),
-  Length: z
-    .string()
-    .trim()
-    .regex(/^[1-9]\d{0,7}$/, 'must be a whole number above 0, like 5')
-    .optional(),
-  Enforcement: z.enum(enforcements, option),
-  Per: z.enum(['customer', 'subject'], option).default('customer'),
+export const limitKind = {
+  limits: {
+    most: MAX_LIMITS,
+    blank: { quantity: '', window: 'calendar_month', length: '', enforcement: 'warn', per: 'customer' },
+  },
 };
+
+/** For the template of a limit. */
+export const limitOptions = {
+  windowOptions,
+  rollingWindows: unitNames.join(' '),
+  perOptions: [
+    { value: 'customer', label: 'All usage' },
+    { value: 'subject', label: 'Each subject' },
+  ],
+  maxLimits: MAX_LIMITS,
+};
+
+export const option = 'must be one of the options';
 
 const thresholdsMessage = `must be at most ${MAX_THRESHOLDS} whole numbers from 1 to 1000, like 50, 80, 100`;
 /** Percentages, in any order. */
-export const thresholdsSchema = z
+const thresholdsSchema = z
   .string()
   .default('')
   .transform((typed) => typed.split(/[\s,%]+/).filter((one) => one !== ''))
@@ -85,100 +75,102 @@ export const thresholdsSchema = z
   .transform((list) => list.map(Number).toSorted((a, b) => a - b))
   .refine((list) => new Set(list).size === list.length, 'must not repeat a percentage');
 
-export function rowSchemas(fields: FormFields): Record<string, z.ZodType> {
-  const limits = limitNumbers(fields).flatMap((n) =>
-    parts.map((part) => [limitName(n, part), partSchemas[part]]),
-  );
-  return Object.fromEntries(limits) as Record<string, z.ZodType>;
-}
-
-/**
- * For rows that have passed their schemas.
- * @param current an unchanged window keeps its text, such as `P1DT12H`
- */
-export function readLimits(values: Record<string, unknown>, current: readonly UsageLimit[]): UsageLimit[] {
-  const mistakes: [name: string, detail: string][] = [];
-  const limits = limitNumbers(values as FormFields).map((n): UsageLimit => {
-    const read = (part: string) => values[limitName(n, part)] as string | undefined;
-    const { window, mistake } = readWindow(read('Window')!, read('Length'), current);
-    if (mistake !== undefined) mistakes.push([limitName(n, 'Length'), mistake]);
-    const quantity = toPlainDecimal(read('Quantity')!, 0);
-    const per = read('Per') === 'subject' ? ('subject' as const) : undefined;
-    if (per && (durationMs(window) ?? Infinity) < shortestPerSubjectMs)
-      mistakes.push([limitName(n, 'Length'), 'must be at least 1 hour for a limit per subject']);
-    const enforcement = read('Enforcement') as UsageLimit['enforcement'];
-    return { quantity, window, enforcement, ...(per ? { per } : {}) };
+const limitSchema = z
+  .strictObject({
+    quantity: decimalField,
+    window: z.enum(
+      windowOptions.map(({ value }) => value),
+      option,
+    ),
+    length: z
+      .string()
+      .trim()
+      .regex(/^[1-9]\d{0,7}$/, 'must be a whole number above 0, like 5')
+      .optional(),
+    enforcement: z.enum(enforcements, option),
+    per: z.enum(['customer', 'subject'], option).default('customer'),
+  })
+  .transform(({ quantity, window: chosen, length, enforcement, per }, context): UsageLimit => {
+    const refuse = (message: string) =>
+      context.addIssue({ code: 'custom', path: ['length'], message, input: length });
+    const window = isUnit(chosen) ? units[chosen].write(Number(length)) : chosen;
+    const ms = durationMs(window) ?? Infinity;
+    if (!isUnit(chosen) && length !== undefined)
+      refuse('is filled in, but a calendar window is selected: choose “Last … hours”, or clear this field');
+    else if (isUnit(chosen) && length === undefined)
+      refuse(`is required for a window of the last … ${chosen}`);
+    else if (isUnit(chosen) && (ms < shortestMs || ms > longestMs))
+      refuse('must be from 1 minute to 31 days');
+    else if (per === 'subject' && ms < shortestPerSubjectMs)
+      refuse('must be at least 1 hour for a limit per subject');
+    return {
+      quantity: toPlainDecimal(quantity, 0),
+      window,
+      enforcement,
+      ...(per === 'subject' && { per }),
+    };
   });
-  if (mistakes.length > 0) throw refuse(mistakes);
-  return limits;
+
+export const termsShape = {
+  kind: z.enum(entitlementKinds, option),
+  cap: z.enum(['product', 'own', 'none'], option),
+  unitCap: decimalField.optional(),
+  limits: z.array(limitSchema).max(MAX_LIMITS, `must have at most ${MAX_LIMITS} limits`).default([]),
+  thresholds: thresholdsSchema,
+  features: featureLines.default({}).pipe(featureOverridesSchema),
+};
+type TypedTerms = z.output<z.ZodObject<typeof termsShape>>;
+
+/** @returns undefined to apply the product's cap, null for no cap */
+export function toOwnCap({ cap, unitCap }: TypedTerms, context: z.RefinementCtx): string | null | undefined {
+  const refuse = (message: string) => {
+    context.addIssue({ code: 'custom', path: ['unitCap'], message, input: unitCap });
+    return undefined;
+  };
+  if (cap !== 'own' && unitCap !== undefined)
+    return refuse('is filled in, but another option is selected: choose the custom cap, or clear this field');
+  if (cap === 'product') return undefined;
+  if (cap === 'none') return null;
+  return unitCap === undefined ? refuse('is required for a custom cap') : toPlainDecimal(unitCap, 0);
 }
 
-function readWindow(
-  window: string,
-  length: string | undefined,
-  current: readonly UsageLimit[],
-): { window: string; mistake?: string } {
-  if (!isUnit(window)) {
-    if (length === undefined) return { window };
-    const mistake =
-      'is filled in, but a calendar window is selected: choose “Last … hours”, or clear this field';
-    return { window, mistake };
-  }
-  if (length === undefined) return { window, mistake: `is required for a window of the last … ${window}` };
-  const { ms, write } = units[window];
-  const lengthMs = Number(length) * ms;
-  if (lengthMs < shortestMs || lengthMs > longestMs)
-    return { window, mistake: 'must be from 1 minute to 31 days' };
-  const unchanged = current.find((limit) => durationMs(limit.window) === lengthMs);
-  return { window: unchanged?.window ?? write(Number(length)) };
+/** A window that is as long as before keeps its text, such as `P1DT12H`. */
+export const keepWindows = (limits: UsageLimit[], current: readonly UsageLimit[]): UsageLimit[] =>
+  limits.map((limit) => {
+    const ms = durationMs(limit.window);
+    const same = current.find(({ window }) => ms !== undefined && durationMs(window) === ms);
+    return { ...limit, window: same?.window ?? limit.window };
+  });
+
+interface Terms {
+  kind: EntitlementKind;
+  /** Undefined if the product's cap applies; null without a cap. */
+  unitCap?: string | null | undefined;
+  limits?: readonly UsageLimit[] | null | undefined;
+  thresholds?: readonly number[] | null | undefined;
+  features?: FeatureOverrides | null | undefined;
 }
 
-function refuse(mistakes: [name: string, detail: string][]): AppError {
-  const errors = mistakes.map(([name, detail]) => ({
-    pointer: `/${name}`,
-    code: 'invalid_request' as const,
-    detail,
-  }));
-  return new AppError('invalid_request', mistakes[0]!.join(' '), { errors });
-}
+export const writeTerms = ({ kind, unitCap, limits, thresholds, features }: Terms) => ({
+  kind,
+  cap: unitCap === undefined ? 'product' : unitCap === null ? 'none' : 'own',
+  unitCap: unitCap ?? '',
+  limits: toRows((limits ?? []).map(writeLimit)),
+  thresholds: (thresholds ?? defaultThresholds).join(', '),
+  features: writeFeatures(features ?? null),
+});
 
-export const toRowFields = (limits: readonly UsageLimit[]): FormFields =>
-  writeRows(
-    limits.map(({ quantity, window, enforcement, per }) => ({
-      Quantity: quantity,
-      Enforcement: enforcement,
-      Per: per ?? 'customer',
-      ...splitWindow(window),
-    })),
-  );
+const writeLimit = ({ quantity, window, enforcement, per }: UsageLimit): FieldTree => ({
+  quantity,
+  enforcement,
+  per: per ?? 'customer',
+  ...splitWindow(window),
+});
 
 /** The largest unit that divides the duration. */
-function splitWindow(window: string): Pick<LimitRow, 'Window' | 'Length'> {
+function splitWindow(window: string): { window: string; length: string } {
   const ms = durationMs(window);
-  if (ms === undefined) return { Window: window, Length: '' };
+  if (ms === undefined) return { window, length: '' };
   const unit = unitNames.find((name) => ms % units[name].ms === 0)!;
-  return { Window: unit, Length: String(ms / units[unit].ms) };
-}
-
-const writeRows = (rows: readonly LimitRow[]): FormFields =>
-  Object.fromEntries(
-    rows.flatMap((row, i) => parts.map((part) => [limitName(i + 1, part), row[part] ?? ''])),
-  );
-
-export const editSchema = z.string().regex(/^(?:add|remove[1-9]\d?)Limit$/, 'is not a known button');
-
-/** Keeps everything that was typed. `focus` names the field to focus. */
-export function editRows(fields: FormFields, edit: string): { values: FormFields; focus: string } {
-  const rows: LimitRow[] = limitNumbers(fields).map((n) =>
-    Object.fromEntries(parts.map((part) => [part, textField(fields, limitName(n, part)) ?? ''])),
-  );
-  const removed = /\d+/.exec(edit)?.[0];
-  if (removed !== undefined) rows.splice(Number(removed) - 1, 1);
-  else if (rows.length < MAX_LIMITS)
-    rows.push({ Window: 'calendar_month', Enforcement: 'warn', Per: 'customer' });
-  const others = Object.entries(fields).filter(([name]) => !/^limit\d/.test(name));
-  return {
-    values: { ...Object.fromEntries(others), ...writeRows(rows) },
-    focus: removed === undefined ? limitName(rows.length, 'Quantity') : 'addLimit',
-  };
+  return { window: unit, length: String(ms / units[unit].ms) };
 }

@@ -1,5 +1,4 @@
 import type { Request, Response, Router } from 'express';
-import { parseDocument, stringify, visit } from 'yaml';
 import { z } from 'zod';
 import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
@@ -14,13 +13,9 @@ import {
   type ConsoleDeps,
 } from '../../console/page.js';
 import type { NewCustomerPart } from '../../console/customer-summary.js';
-import { toPlain } from '../../core/decimal.js';
-import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { exactTag } from '../../core/http/exact-yaml.js';
-import { exact, toJson } from '../../core/http/json.js';
 import { cutPage } from '../../core/http/page.js';
-import { nameField, parseExactly, parseInput } from '../../core/http/validate.js';
+import { nameField, parseInput } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
@@ -29,20 +24,15 @@ import {
   newForm,
   parseQueryForm,
   readQuery,
-  type FormFields,
   type FormState,
 } from '../../core/pages/form.js';
 import { toNamedOptions } from '../../core/pages/format.js';
+import { editRows, rowNumbers, writeFields } from '../../core/pages/rows.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { countAmounts } from '../plans/grants.js';
 import { moveAll } from '../plans/move.js';
-import {
-  endOrganizationPlan,
-  listSetByHand,
-  moveOrganizations,
-  putOrganizationPlan,
-} from '../plans/organization-plans.js';
-import { getPlan, putPlan } from '../plans/plans.js';
+import { endOrganizationPlan, listSetByHand, putOrganizationPlan } from '../plans/organization-plans.js';
+import { getPlan, putPlan, readProducts, requireProducts } from '../plans/plans.js';
 import {
   countMovable,
   findPlan,
@@ -51,18 +41,18 @@ import {
   listVersions,
   type Plan,
 } from '../plans/queries.js';
-import { definitionJson, planSchema, readDefinition } from '../plans/schema.js';
-import type { Definition } from '../plans/table.js';
-import { minuteField } from './entitlement-pages.js';
+import { listProducts } from '../entitlements/queries.js';
+import { MAX_PRODUCTS, minuteField } from './entitlement-pages.js';
+import { limitOptions } from './entitlement-rows.js';
+import { planRows, readPlanForm, toFields } from './plan-form.js';
 import { readPlanEffect } from './price-preview.js';
 import { listChanges, readContents, readPlanView } from '../plans/view.js';
 
 const PLANS = `${CONSOLE}/plans`;
 
 const cursorSchema = z.object({ cursor: slugSchema.optional() });
-const planForm = z.object({ name: nameField, definition: z.string().max(200_000).default('') });
+const planForm = z.object({ name: nameField });
 const newPlanForm = planForm.extend({ slug: slugSchema });
-const definitionSchema = planSchema.omit({ name: true });
 
 const notices = {
   created: 'Plan created. Put a customer on it next.',
@@ -72,8 +62,6 @@ const notices = {
 
 /** A page with more of them would be too large. */
 const SHOWN_PLANS = 20;
-
-const option = 'must be one of the options';
 
 export const newCustomer: NewCustomerPart = {
   view: 'metering/console/new-customer-plan',
@@ -133,7 +121,6 @@ export function planPages(deps: Deps): Router {
   addPlanForm(router, '/plans/:slug', deps, (req) => getPlan(orm, readSlug(req, 'plan')));
   addMove(router, deps);
   addCustomerPlan(router, deps);
-  addEnd(router, deps);
   return router;
 }
 
@@ -145,20 +132,31 @@ function addPlanForm(
   read: (req: Request) => Promise<Plan | undefined>,
 ): void {
   const { orm } = deps.db;
-  const show = async (req: Request, res: Response, form: FormState, preview?: object) => {
+  const show = async (req: Request, res: Response, form: FormState, shown: object = {}) => {
     const plan = await read(req);
     const title = plan?.name ?? 'New plan';
     const isNew = Object.keys(form.values).length === 0;
     const on = plan ? await listOrganizationsOn(orm, plan.slug, { after: undefined, limit: PAGE_SIZE }) : [];
+    const values = plan ? toFields(plan, readQuery(req).as === 'yaml') : newFields(req);
+    const all = await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
     await renderPage(
       deps,
       req,
       res,
       { view: 'metering/console/plan', title, section: 'plans', notices },
       {
-        form: { ...form, values: isNew && plan ? toFields(plan) : form.values },
+        form: { ...form, values: isNew ? values : form.values },
         plan,
-        preview,
+        ...shown,
+        ...limitOptions,
+        planRows,
+        rowNumbers,
+        /** A product that the plan has is not chosen again. */
+        kept: await readProducts(
+          orm,
+          plan?.definition.entitlements.map(({ productSlug }) => productSlug) ?? [],
+        ),
+        products: toNamedOptions(all.filter(({ archivedAt }) => archivedAt === null)),
         versions: plan ? await listVersions(orm, [plan.slug]) : [],
         customers: on.slice(0, PAGE_SIZE).map(({ organization, name, row }) => ({
           name,
@@ -170,18 +168,24 @@ function addPlanForm(
     );
   };
   addForm(router, path, {
-    async act(req, res, { step, ...fields }) {
+    async act(req, res, fields) {
+      const { step, edit } = fields;
+      delete fields.step;
+      if (edit !== undefined) {
+        const focus = editRows(fields, edit, planRows);
+        return show(req, res, newForm(fields), { focus });
+      }
+      if (step === 'edit') return show(req, res, newForm(fields));
       const plan = await read(req);
       if (!plan) fillInSlug(fields, 'slug', 'name');
       const values = parseInput(plan ? planForm : newPlanForm, filledIn(fields));
       const slug = plan?.slug ?? (values as z.output<typeof newPlanForm>).slug;
-      const input = { name: values.name, definition: readYaml(values.definition) };
+      const input = { name: values.name, definition: readPlanForm(fields, plan?.definition) };
       if (step !== 'save') {
-        if (step === 'edit') return show(req, res, newForm(fields));
-        const form = newForm(fields);
+        await requireProducts(orm, input.definition);
         const changes = listChanges(plan?.definition, input.definition);
         const effect = plan && (await readPlanEffect(deps.db, slug, input.definition, deps.clock.now()));
-        return show(req, res, form, { changes, effect });
+        return show(req, res, newForm(fields), { preview: { changes, effect } });
       }
       await changeAsOperator(deps, req, res, async (tx, source) => {
         if (!plan && (await findPlan(tx, slug))) throw fieldError('slug', 'is taken by another plan');
@@ -194,90 +198,60 @@ function addPlanForm(
   });
 }
 
-/** @throws AppError invalid_request that names the part of the definition */
-function readYaml(yaml: string): Definition {
-  const document = parseDocument(yaml, { schema: 'core', prettyErrors: false });
-  const [mistake] = document.errors;
-  if (mistake) throw fieldError('definition', `is not YAML: ${mistake.message}`);
-  visit(document, {
-    Scalar(_, scalar) {
-      // Keeps all digits.
-      if (typeof scalar.value === 'number' && /^\d+(\.\d+)?$/.test(scalar.source ?? ''))
-        scalar.value = exact(toPlain(scalar.source!));
-    },
-  });
-  const text = toJson(document.toJS({ maxAliasCount: 100 }) ?? {});
-  try {
-    return readDefinition(parseExactly(definitionSchema, JSON.parse(text)), text);
-  } catch (error) {
-    if (!(error instanceof AppError) || !error.errors?.length) throw error;
-    const { pointer, detail } = error.errors[0]!;
-    throw fieldError('definition', `has a mistake: ${pointer.slice(1)} ${detail}`);
-  }
-}
-
-const toFields = ({ name, definition }: Plan): FormFields => ({
-  name,
-  definition: stringify(definitionJson(definition), {
-    customTags: (tags) => [exactTag, ...tags],
-    lineWidth: 0,
-  }),
-});
+/** A row for a product and one for credits. */
+const newFields = (req: Request) =>
+  readQuery(req).as === 'yaml'
+    ? { definition: '' }
+    : writeFields({
+        entitlements: { 0: planRows.entitlements!.blank },
+        grants: { 0: planRows.grants!.blank },
+      });
 
 function addMove(router: Router, deps: Deps): void {
   const { orm } = deps.db;
-  const readMovable = async (req: Request) => {
-    const plan = await getPlan(orm, readSlug(req, 'plan'));
-    return { plan, movable: { plan: plan.slug, version: plan.version } };
-  };
+  const readPlan = (req: Request) => getPlan(orm, readSlug(req, 'plan'));
   addForm(router, '/plans/:slug/move', {
     async act(req, res) {
-      const { plan, movable } = await readMovable(req);
-      await moveAll(deps, movable, (orgIds) =>
-        changeAsOperator(deps, req, res, (tx, source) =>
-          moveOrganizations(tx, { ...movable, orgIds }, plan.definition, source),
-        ),
-      );
-      const left = await countMovable(orm, movable);
-      res.redirect(
-        303,
-        left > 0 ? `${PLANS}/${plan.slug}/move` : toAddress(`${PLANS}/${plan.slug}`, { done: 'moved' }),
-      );
+      const plan = await readPlan(req);
+      const { remaining } = await moveAll(deps, plan, {}, (work) => changeAsOperator(deps, req, res, work));
+      const address = `${PLANS}/${plan.slug}`;
+      res.redirect(303, remaining > 0 ? `${address}/move` : toAddress(address, { done: 'moved' }));
     },
     async show(req, res, form) {
-      const { plan, movable } = await readMovable(req);
+      const plan = await readPlan(req);
       const title = `Move to version ${plan.version}`;
-      await renderPage(
-        deps,
-        req,
-        res,
-        { view: 'metering/console/move-plan', title, section: 'plans' },
-        {
-          form,
-          plan,
-          count: await countMovable(orm, movable),
-          effect: await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now()),
-        },
-      );
+      const page = { view: 'metering/console/move-plan', title, section: 'plans' };
+      await renderPage(deps, req, res, page, {
+        form,
+        plan,
+        count: await countMovable(orm, { plan: plan.slug, version: plan.version }),
+        effect: await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now()),
+      });
     },
   });
 }
 
+const checked = z
+  .literal('yes', 'must be one of the options')
+  .optional()
+  .transform((value) => value === 'yes');
+const toInstant = minuteField.transform((typed) => new Date(`${typed}Z`)).optional();
+
 const customerForm = z.object({
-  plan: slugSchema,
-  startsAt: minuteField.optional(),
-  anchor: minuteField.optional(),
-  trial: z.literal('yes', option).optional(),
-  replace: z.literal('yes', option).optional(),
-  voidGrants: z.literal('yes', option).optional(),
+  plan: slugSchema.optional(),
+  startsAt: toInstant,
+  anchor: toInstant,
+  trial: checked,
+  replace: checked,
+  voidGrants: checked,
 });
 
 function addCustomerPlan(router: Router, deps: Deps): void {
   const { orm } = deps.db;
+  const readCurrent = (id: string) => readPlanView(orm, id, new Date(deps.clock.now()));
   const show = async (req: Request, res: Response, form: FormState, preview?: object) => {
     const customer = await readCustomer(deps, req);
-    const current = await readPlanView(orm, customer.id, new Date(deps.clock.now()));
-    const plans = await listPlans(orm, { after: undefined, limit: 500 });
+    const current = await readCurrent(customer.id);
     const isNew = Object.keys(form.values).length === 0;
     const page = {
       view: 'metering/console/customer-plan',
@@ -294,40 +268,33 @@ function addCustomerPlan(router: Router, deps: Deps): void {
       contents: current && (await readContents(orm, [current.definition]))[0],
       setByHand: current ? await listSetByHand(orm, current) : [],
       preview,
-      plans: toNamedOptions(plans),
+      plans: toNamedOptions(await listPlans(orm, { after: undefined, limit: 500 })),
     });
   };
   addForm(router, '/customers/:slug/plan', {
     async act(req, res, { step, ...fields }) {
-      const customer = await readCustomer(deps, req);
-      const { plan, startsAt, anchor, trial, replace, voidGrants } = parseInput(
-        customerForm,
-        filledIn(fields),
-      );
-      const current = await readPlanView(orm, customer.id, new Date(deps.clock.now()));
-      const toDate = (typed: string | undefined) => (typed === undefined ? undefined : new Date(`${typed}Z`));
+      const { id, slug } = await readCustomer(deps, req);
+      const { plan, anchor, ...input } = parseInput(customerForm, filledIn(fields));
+      const current = await readCurrent(id);
+      if (plan === undefined && !current) throw fieldError('plan', 'is required');
       if (step !== 'save') {
         const form = newForm(fields);
         if (step === 'edit') return show(req, res, form);
-        const version = current?.plan === plan ? current.version : undefined;
-        const { name, definition } = await getPlan(orm, plan, version);
-        return show(req, res, form, { name, changes: listChanges(current?.definition, definition) });
+        const version = current?.plan === plan ? current?.version : undefined;
+        const wanted = plan === undefined ? undefined : await getPlan(orm, plan, version);
+        const changes = listChanges(current?.definition, wanted?.definition);
+        return show(req, res, form, { name: wanted?.name, changes });
       }
       // The form shows the anchor without its seconds.
-      const isKept = current !== undefined && toField(current.anchor) === anchor;
-      const input = {
-        plan,
-        startsAt: toDate(startsAt),
-        anchor: isKept ? undefined : toDate(anchor),
-        trial: trial === 'yes',
-        replace: replace === 'yes',
-        voidGrants: voidGrants === 'yes',
-      };
-      const { amounts } = await changeAsOperator(deps, req, res, (tx, source) =>
-        putOrganizationPlan(tx, customer.slug, input, source),
-      );
-      countAmounts(deps.metrics, amounts);
-      res.redirect(303, toAddress(`${addressOf(customer.slug)}/plan`, { done: 'saved' }));
+      const isKept = current && anchor && toField(current.anchor) === toField(anchor);
+      const amounts = await changeAsOperator(deps, req, res, async (tx, source) => {
+        if (plan === undefined) return endOrganizationPlan(tx, slug, source);
+        const own = { ...input, plan, anchor: isKept ? undefined : anchor };
+        return (await putOrganizationPlan(tx, slug, own, source)).amounts;
+      });
+      countAmounts(deps.metrics, amounts ?? []);
+      const done = plan === undefined ? 'ended' : 'saved';
+      res.redirect(303, toAddress(`${addressOf(slug)}/plan`, { done }));
     },
     show,
     codes: new Set(['unknown_plan', 'trial_used', 'too_many_grants']),
@@ -335,20 +302,3 @@ function addCustomerPlan(router: Router, deps: Deps): void {
 }
 
 const toField = (at: Date): string => at.toISOString().slice(0, 16);
-
-function addEnd(router: Router, deps: Deps): void {
-  addForm(router, '/customers/:slug/plan/end', {
-    async act(req, res) {
-      const { slug } = await readCustomer(deps, req);
-      await changeAsOperator(deps, req, res, (tx, source) => endOrganizationPlan(tx, slug, source));
-      res.redirect(303, toAddress(`${addressOf(slug)}/plan`, { done: 'ended' }));
-    },
-    async show(req, res, form) {
-      const customer = await readCustomer(deps, req);
-      const current = await readPlanView(deps.db.orm, customer.id, new Date(deps.clock.now()));
-      if (!current) throw new AppError('not_found', `${customer.name} is on no plan.`);
-      const page = { view: 'metering/console/end-plan', tab: 'plan', title: 'End the plan' };
-      await renderCustomer(deps, req, res, page, customer, { form, current });
-    },
-  });
-}

@@ -13,8 +13,15 @@ import {
   type FormFields,
   type FormState,
 } from '../../core/pages/form.js';
+import {
+  dropBlankRows,
+  editRows,
+  readFields,
+  rowNumbers,
+  toRows,
+  writeFields,
+} from '../../core/pages/rows.js';
 import { renderPage } from '../../core/pages/layout.js';
-import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { CONSOLE, readSlug, type ConsoleDeps } from '../../console/page.js';
@@ -32,17 +39,22 @@ const schema = z.object({
   price: decimalField.optional(),
   enforcement: z.enum(enforcements, option),
   dimension: z.string().optional(),
-  prices: z.string().default(''),
+  prices: z
+    .array(z.strictObject({ value: text(MAX_VALUE_LENGTH), price: decimalField }))
+    .max(MAX_PRICES, `must have at most ${MAX_PRICES} values`)
+    .default([]),
 });
-const lineSchema = z.object({ value: text(MAX_VALUE_LENGTH), price: decimalField });
+const rowKinds = { prices: { most: MAX_PRICES, blank: { value: '', price: '' } } };
 
 /** A form, then a preview of last month at the new price, and only then the change. */
 export function addPrice(router: Router, deps: ConsoleDeps): void {
   addForm(router, '/products/:slug/price', {
     before: [requireConfirmation(deps.clock)],
-    async act(req, res, { step, ...fields }) {
+    async act(req, res, fields) {
+      const { step, edit } = fields;
+      const focus = edit === undefined ? undefined : editRows(fields, edit, rowKinds);
+      if (focus !== undefined || step === 'edit') return showForm(deps, req, res, newForm(fields), focus);
       const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
-      if (step === 'edit') return showForm(deps, req, res, newForm(fields));
       const after = readPriceForm(fields, product);
       if (step !== 'save') return showPreview(deps, req, res, { product, after, fields });
       await changeAsOperator(deps, req, res, async (tx, source) => {
@@ -65,13 +77,15 @@ export function addPrice(router: Router, deps: ConsoleDeps): void {
 
 const versionOf = ({ updatedAt }: Product): string => updatedAt.toISOString();
 
-async function showForm(deps: ConsoleDeps, req: Request, res: Response, form: FormState) {
+async function showForm(deps: ConsoleDeps, req: Request, res: Response, form: FormState, focus?: string) {
   const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
   const current = toCreditPrice(product);
   const values = Object.keys(form.values).length > 0 ? form.values : toFields(current);
   const title = `${current ? 'Change' : 'Set'} the price of ${product.name}`;
   const page = { view: 'metering/console/price', title, section: 'products' };
-  await renderPage(deps, req, res, page, { form: { ...form, values }, product });
+  const numbers = rowNumbers(values, 'prices');
+  const shown = { form: { ...form, values }, product, focus, numbers, most: MAX_PRICES };
+  await renderPage(deps, req, res, page, shown);
 }
 
 async function showPreview(
@@ -83,7 +97,7 @@ async function showPreview(
   const lastMonth = new Date(`${monthOf(deps.clock.now())}T00:00:00Z`);
   lastMonth.setUTCMonth(lastMonth.getUTCMonth() - 1);
   const period = monthOf(lastMonth.getTime());
-  const { seen: _seen, ...typed } = fields;
+  const { seen: _seen, step: _step, ...typed } = fields;
   const title = after ? `New price of ${product.name}` : `Remove the price of ${product.name}`;
   const page = { view: 'metering/console/price-preview', title, section: 'products' };
   await renderPage(deps, req, res, page, {
@@ -100,8 +114,13 @@ async function showPreview(
 
 /** Null removes the price. */
 function readPriceForm(fields: FormFields, product: Product): CreditPrice | null {
-  const { price, enforcement, dimension, prices: lines } = parseInput(schema, filledIn(fields));
-  const prices = readPrices(lines);
+  dropBlankRows(fields, 'prices', ['value', 'price']);
+  const { price, enforcement, dimension, prices: rows } = parseInput(schema, readFields(fields));
+  const prices = new Map<string, string>();
+  for (const [i, row] of rows.entries()) {
+    if (prices.has(row.value)) throw fieldError(`prices/${i}/value`, 'has a price already');
+    prices.set(row.value, toPrice(toPlainDecimal(row.price, 0), `prices/${i}/price`));
+  }
   if (price === undefined) {
     if (!toCreditPrice(product) || dimension !== undefined || prices.size > 0)
       throw fieldError('price', 'is required');
@@ -114,39 +133,17 @@ function readPriceForm(fields: FormFields, product: Product): CreditPrice | null
   }
   if (!product.dimensions.includes(dimension)) throw fieldError('dimension', option);
   if (prices.size === 0) throw fieldError('prices', 'is required for prices by a dimension');
-  if (prices.size > MAX_PRICES) throw fieldError('prices', `must have at most ${MAX_PRICES} lines`);
   return { ...whole, by: { dimension, prices: Object.fromEntries(prices) } };
 }
 
-/** Lines like `large = 0.03`. Quotes keep the spaces around a value. */
-function readPrices(lines: string): Map<string, string> {
-  const prices = new Map<string, string>();
-  for (const [i, line] of lines.split('\n').entries()) {
-    if (line.trim() === '') continue;
-    const [, first = '', digits = ''] = /^(.*)=(.*)$/.exec(line.trim()) ?? [];
-    try {
-      const { value, price } = parseInput(lineSchema, { value: unquote(first.trim()), price: digits.trim() });
-      if (prices.has(value)) throw fieldError('value', 'has a price already');
-      prices.set(value, toPrice(toPlainDecimal(price, 0), 'price'));
-    } catch (error) {
-      const place = error instanceof AppError ? error.errors?.[0] : undefined;
-      if (!place) throw error;
-      throw fieldError('prices', `line ${i + 1}: the ${place.pointer.slice(1)} ${place.detail}`);
-    }
-  }
-  return prices;
-}
-
-const quoted = /^"(?:[^"\\]|\\.)*"$/;
-const unquote = (typed: string): string => (quoted.test(typed) ? (JSON.parse(typed) as string) : typed);
-const quote = (value: string): string =>
-  value.trim() === value && !quoted.test(value) ? value : JSON.stringify(value);
-
-const toFields = (price: CreditPrice | null): FormFields => ({
-  price: price?.price ?? '',
-  enforcement: price?.enforcement ?? 'block',
-  dimension: price?.by?.dimension ?? '',
-  prices: Object.entries(price?.by?.prices ?? {})
-    .map(([value, one]) => `${quote(value)} = ${one}`)
-    .join('\n'),
-});
+const toFields = (price: CreditPrice | null): FormFields =>
+  writeFields({
+    price: price?.price ?? '',
+    enforcement: price?.enforcement ?? 'block',
+    dimension: price?.by?.dimension ?? '',
+    prices: toRows(
+      price?.by
+        ? Object.entries(price.by.prices).map(([value, one]) => ({ value, price: one }))
+        : [rowKinds.prices.blank],
+    ),
+  });

@@ -15,7 +15,7 @@ import {
 } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { monthOf, monthRange } from '../../core/time.js';
-import { featuresSchema, readFeatures, writeFeatures } from '../entitlements/features.js';
+import { featureLines, featuresSchema, writeFeatures } from '../entitlements/features.js';
 import { dimensionKeysSchema } from '../entitlements/operator/schema.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
@@ -39,7 +39,7 @@ const querySchema = z.object({ search: text(200).optional(), cursor: slugSchema.
 const productSchema = z.strictObject({
   name: nameField,
   usageMetric: text(255).optional(),
-  features: z.string().optional(),
+  features: featureLines.default({}),
   unitCap: decimalField.optional(),
   maxQuantity: decimalField.refine((value) => /[1-9]/.test(value), 'must be above 0').optional(),
   stripeMeterEvent: text(100).optional(),
@@ -216,10 +216,7 @@ const toInput = (
   // A form opened before this field existed leaves the value unchanged.
   stripeMeterEvent: 'stripeMeterEvent' in fields ? (stripeMeterEvent ?? null) : undefined,
   usageMetric: usageMetric ?? NO_METRIC,
-  features:
-    'features' in fields
-      ? parseInput(featuresForm, { features: readFeatures(features ?? '') }).features
-      : undefined,
+  features: 'features' in fields ? parseInput(featuresForm, { features }).features : undefined,
   unitCap: unitCap === undefined ? null : toPlainDecimal(unitCap, 0),
   maxQuantity: maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toPlainDecimal(maxQuantity, 0),
 });

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { text } from '../../core/http/validate.js';
-import { fieldError } from '../../core/pages/form.js';
 
 const MAX_FEATURES = 32;
 const MAX_BYTES = 4_096;
@@ -89,16 +88,16 @@ const writeValue = (value: Feature | null): string =>
   typeof value === 'string' && readValue(value.trim()) === value ? value : JSON.stringify(value);
 
 /** The reverse. A line without a value means true, and a value that is not JSON is a text. */
-export function readFeatures(lines: string): Record<string, unknown> {
+export const featureLines = z.string().transform((lines, context): unknown => {
   const read = new Map<string, unknown>();
   for (const line of lines.split('\n').filter((one) => one.trim() !== '')) {
     const [first = '', ...rest] = line.split('=');
     const name = first.trim();
-    if (read.has(name)) throw fieldError('features', `names ${name} twice`);
+    if (read.has(name)) context.addIssue(`names ${name} twice`);
     read.set(name, rest.length === 0 ? true : readValue(rest.join('=').trim()));
   }
   return Object.fromEntries(read);
-}
+});
 
 function readValue(text: string): unknown {
   try {

@@ -12,8 +12,8 @@ import { toPrice } from '../entitlements/price.js';
 import { entitlementKinds } from '../entitlements/table.js';
 import { periods, type Definition, type PlanEntitlement, type PlanGrant } from './table.js';
 
-const MAX_ENTITLEMENTS = 50;
-const MAX_GRANTS = 8;
+export const MAX_ENTITLEMENTS = 50;
+export const MAX_GRANTS = 8;
 export const MAX_MOVED = 500;
 
 /** 50 entitlements with 4 KB of features each, even if every character is escaped. */

@@ -36,10 +36,10 @@ async function scene(values: Parameters<typeof grant>[3] = {}) {
 }
 
 const limit = (n: number, quantity: string, window: string, length: string, enforcement: string) => ({
-  [`limit${n}Quantity`]: quantity,
-  [`limit${n}Window`]: window,
-  [`limit${n}Length`]: length,
-  [`limit${n}Enforcement`]: enforcement,
+  [`limits.${n - 1}.quantity`]: quantity,
+  [`limits.${n - 1}.window`]: window,
+  [`limits.${n - 1}.length`]: length,
+  [`limits.${n - 1}.enforcement`]: enforcement,
 });
 
 /** The values of the form's fields, as a browser would send them. */
@@ -92,7 +92,12 @@ it('saving the form as it was opened changes nothing', async () => {
   });
   const before = await stored();
   const fields = fieldsOf(await open());
-  expect(fields).toMatchObject({ limit1Window: 'hours', limit1Length: '36', limit2Length: '90', cap: 'own' });
+  expect(fields).toMatchObject({
+    'limits.0.window': 'hours',
+    'limits.0.length': '36',
+    'limits.1.length': '90',
+    cap: 'own',
+  });
   expect((await post(fields)).status).toBe(303);
   expect(await stored()).toEqual(before);
 });
@@ -101,61 +106,68 @@ it('adding and removing rows keeps everything that was typed, and stores nothing
   const { open, post, stored } = await scene();
   const before = await stored();
   const typed = { ...fieldsOf(await open()), startsAt: '2026-02-03 04:05', cap: 'own', unitCap: '1,5' };
-  const added = await post({ ...typed, edit: 'addLimit' });
-  expect([added.status, / name="limit1Quantity"[^>]* autofocus/.test(added.text)]).toEqual([200, true]);
+  const added = await post({ ...typed, edit: 'add limits' });
+  expect([added.status, / name="limits.0.quantity"[^>]* autofocus/.test(added.text)]).toEqual([200, true]);
   const first = fieldsOf(added.text);
-  expect(first).toMatchObject({ ...typed, limit1Quantity: '', limit1Window: 'calendar_month' });
-  const filled = { ...first, limit1Quantity: 'many', limit1Window: 'days' };
-  const second = fieldsOf((await post({ ...filled, edit: 'addLimit' })).text);
-  expect(second).toMatchObject({ ...filled, limit2Quantity: '' });
-  const removed = fieldsOf((await post({ ...second, limit2Quantity: '9', edit: 'remove1Limit' })).text);
-  expect(removed).toMatchObject({ ...typed, limit1Quantity: '9' });
-  expect(removed).not.toHaveProperty('limit2Quantity');
+  expect(first).toMatchObject({ ...typed, 'limits.0.quantity': '', 'limits.0.window': 'calendar_month' });
+  const filled = { ...first, 'limits.0.quantity': 'many', 'limits.0.window': 'days' };
+  const second = fieldsOf((await post({ ...filled, edit: 'add limits' })).text);
+  expect(second).toMatchObject({ ...filled, 'limits.1.quantity': '' });
+  const removed = fieldsOf(
+    (await post({ ...second, 'limits.1.quantity': '9', edit: 'remove limits.0' })).text,
+  );
+  expect(removed).toMatchObject({ ...typed, 'limits.0.quantity': '9' });
+  expect(removed).not.toHaveProperty('limits.1.quantity');
   expect([removed.thresholds, await stored()]).toEqual(['50, 80, 100', before]);
 });
 
 it('has room for eight limits', async () => {
   const { post } = await scene();
   const eight = Object.assign({}, ...[1, 2, 3, 4, 5, 6, 7, 8].map((n) => limit(n, '1', 'days', '1', 'warn')));
-  const { text } = await post({ ...terms, ...eight, edit: 'addLimit' });
-  expect([text.includes('name="limit8Quantity"'), text.includes('name="limit9')]).toEqual([true, false]);
+  const { text } = await post({ ...terms, ...eight, edit: 'add limits' });
+  expect([text.includes('name="limits.7.quantity"'), text.includes('name="limits.8')]).toEqual([true, false]);
   expect(text).not.toContain('Add a limit');
   const nine = await post({ ...terms, ...eight, ...limit(9, '1', 'days', '1', 'warn') });
-  expect([nine.status, nine.text.includes('Not a known field')]).toEqual([400, true]);
+  expect([nine.status, nine.text.includes('Must have at most 8 limits')]).toEqual([400, true]);
 });
 
 it.each([
-  [limit(1, '', 'calendar_day', '', 'warn'), 'limit1Quantity', 'Limit 1, quantity', 'Required'],
-  [limit(1, '1,5', 'calendar_day', '', 'warn'), 'limit1Quantity', 'Limit 1, quantity', 'Must be a number'],
+  [limit(1, '', 'calendar_day', '', 'warn'), 'limits.0.quantity', 'Limit 1, quantity', 'Required'],
+  [limit(1, '1,5', 'calendar_day', '', 'warn'), 'limits.0.quantity', 'Limit 1, quantity', 'Must be a number'],
   [
     limit(1, '1.000', 'calendar_day', '', 'warn'),
-    'limit1Quantity',
+    'limits.0.quantity',
     'Limit 1, quantity',
     'Could mean 1000 or 1',
   ],
-  [limit(2, '1', 'fortnight', '', 'warn'), 'limit2Window', 'Limit 2, window', 'Must be one of the options'],
-  [limit(2, '1', 'toString', '', 'warn'), 'limit2Window', 'Limit 2, window', 'Must be one of the options'],
+  [
+    limit(1, '1', 'fortnight', '', 'warn'),
+    'limits.0.window',
+    'Limit 1, window',
+    'Must be one of the options',
+  ],
+  [limit(1, '1', 'toString', '', 'warn'), 'limits.0.window', 'Limit 1, window', 'Must be one of the options'],
   [
     limit(1, '1', 'calendar_day', '5', 'warn'),
-    'limit1Length',
+    'limits.0.length',
     'Limit 1, length',
     'Filled in, but a calendar',
   ],
-  [limit(1, '1', 'hours', '', 'warn'), 'limit1Length', 'Limit 1, length', 'Required for a window'],
-  [limit(1, '1', 'hours', '1.5', 'warn'), 'limit1Length', 'Limit 1, length', 'Must be a whole number'],
+  [limit(1, '1', 'hours', '', 'warn'), 'limits.0.length', 'Limit 1, length', 'Required for a window'],
+  [limit(1, '1', 'hours', '1.5', 'warn'), 'limits.0.length', 'Limit 1, length', 'Must be a whole number'],
   [
     limit(1, '1', 'days', '32', 'warn'),
-    'limit1Length',
+    'limits.0.length',
     'Limit 1, length',
     'Must be from 1 minute to 31 days',
   ],
   [
     limit(1, '1', 'seconds', '59', 'warn'),
-    'limit1Length',
+    'limits.0.length',
     'Limit 1, length',
     'Must be from 1 minute to 31 days',
   ],
-  [limit(1, '1', 'hours', '5', 'stop'), 'limit1Enforcement', 'Limit 1, enforcement', 'Must be one of'],
+  [limit(1, '1', 'hours', '5', 'stop'), 'limits.0.enforcement', 'Limit 1, enforcement', 'Must be one of'],
   [{ thresholds: '0' }, 'thresholds', 'Thresholds', 'Must be at most 10 whole numbers from 1 to 1000'],
   [{ thresholds: '1.5' }, 'thresholds', 'Thresholds', 'Must be at most 10 whole numbers from 1 to 1000'],
   [{ thresholds: '1 2 3 4 5 6 7 8 9 10 11' }, 'thresholds', 'Thresholds', 'Must be at most 10 whole'],

@@ -4,7 +4,7 @@ import { invitations, organizations } from '../../../src/accounts/organizations/
 import { monthOf } from '../../../src/core/time.js';
 import { entitlements } from '../../../src/metering/entitlements/table.js';
 import { usageTotals } from '../../../src/metering/ingestion/table.js';
-import { organizationPlans } from '../../../src/metering/plans/table.js';
+import { organizationPlans, planVersions } from '../../../src/metering/plans/table.js';
 import { auditOf } from '../../support/audit.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { forgetConfirmation, signedInOperator, type TestOperator } from '../../support/operators.js';
@@ -59,7 +59,7 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
   expect(await get('/console/plans')).not.toContain(plan);
   expect((await post('/console/new-plan', { ...form, step: 'save' })).status).toBe(303);
   expect(await get('/console/plans')).toContain(plan);
-  expect(await get(`/console/plans/${plan}`)).toContain(`unitCap: ${digits}`);
+  expect(await get(`/console/plans/${plan}`)).toContain(`value="${digits}"`);
 
   const own = `/console/customers/${slug}/plan`;
   expect((await post(own, { plan })).text).toContain(`Entitlement to ${product.slug}`);
@@ -75,9 +75,213 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
   expect(await get(`/console/plans/${plan}/move`)).toContain('1 customer on earlier versions');
   expect((await post(`/console/plans/${plan}/move`, {})).status).toBe(303);
   expect(await get(`/console/plans/${plan}/move`)).toContain('Nothing to move');
-  expect(await get(`${own}/end`)).toContain('End');
-  expect((await post(`${own}/end`, {})).status).toBe(303);
+  const ending = (await post(own, { plan: '' })).text;
+  expect(ending).toContain(`<bdi>Entitlement to ${product.slug}</bdi>`);
+  expect(ending).toContain('End the plan');
+  expect((await post(own, { plan: '', step: 'save' })).headers.get('location')).toContain('done=ended');
   expect(await get(own)).toContain('Put this customer on a plan');
+  expect((await post(own, { plan: '', step: 'save' })).status).toBe(400);
+});
+
+describe('a plan in rows', () => {
+  const terms = (n: number, own: Record<string, string>) =>
+    Object.fromEntries(
+      Object.entries({ kind: 'live', cap: 'product', ...own }).map(([name, value]) => [
+        `entitlements.${n}.${name}`,
+        value,
+      ]),
+    );
+  const credits = (n: number, own: Record<string, string>) =>
+    Object.fromEntries(
+      Object.entries({ key: 'credits', every: 'month', expires: 'period', ...own }).map(([name, value]) => [
+        `grants.${n}.${name}`,
+        value,
+      ]),
+    );
+  /** The values of the form's fields, as a browser would send them. */
+  const fieldsOf = (text: string) => {
+    const form = text.split('class="card stack terms"')[1]!.split('</form>')[0]!;
+    const unescape = (value: string) => value.replaceAll('&#34;', '"').replaceAll('&amp;', '&');
+    const inputs = [...form.matchAll(/<input [^>]*?name="([^"]+)"[^>]*>/g)].map(([tag, name]) => [
+      name!,
+      unescape(/value="([^"]*)"/.exec(tag)?.[1] ?? ''),
+    ]);
+    const areas = [...form.matchAll(/<textarea [^>]*?name="([^"]+)"[^>]*>\n?(.*?)<\/textarea>/gs)].map(
+      ([, name, value]) => [name!, unescape(value!)],
+    );
+    const selects = [...form.matchAll(/<select [^>]*?name="([^"]+)"[^>]*>(.*?)<\/select>/gs)].map(
+      ([, name, options]) => [name!, /value="([^"]*)" selected/.exec(options!)?.[1] ?? ''],
+    );
+    return Object.fromEntries([...inputs, ...areas, ...selects]) as Record<string, string>;
+  };
+  const definitionOf = async (slug: string) => {
+    const { orm } = database.db;
+    return (await orm.select().from(planVersions).where(eq(planVersions.plan, slug))).at(-1)?.definition;
+  };
+
+  it('stores products with limits, credits and a trial, and saving it again changes nothing', async () => {
+    const [one, other] = [await createProduct(database.db), await createProduct(database.db)];
+    const slug = `rows-${one.slug}`;
+    const digits = '12345678901234567890.5';
+    const form = {
+      name: 'Rows',
+      slug,
+      ...terms(0, {
+        productSlug: one.slug,
+        cap: 'own',
+        unitCap: digits,
+        thresholds: '90, 75',
+        features: 'seats = 5\r\nnote = "a"',
+        'limits.0.quantity': '1,000',
+        'limits.0.window': 'hours',
+        'limits.0.length': '5',
+        'limits.0.enforcement': 'block',
+      }),
+      // A blank row between two others is ignored.
+      ...terms(1, { productSlug: '', thresholds: '50, 80, 100' }),
+      ...terms(2, { productSlug: other.slug, kind: 'read_only', cap: 'none', thresholds: '50, 80, 100' }),
+      ...credits(0, {
+        amount: '1,000.25',
+        priority: '7',
+        'rollover.percent': '20',
+        'rollover.for': '30',
+        productSlugs: `${one.slug}, ${other.slug}`,
+      }),
+      ...credits(1, { key: '', amount: '' }),
+      'trial.days': '14',
+    };
+    const preview = await post('/console/new-plan', form);
+    expect([preview.status, preview.text.includes('What changes')]).toEqual([200, true]);
+    expect((await post('/console/new-plan', { ...form, step: 'save' })).status).toBe(303);
+    const stored = await definitionOf(slug);
+    expect(stored).toEqual({
+      entitlements: expect.arrayContaining([
+        {
+          productSlug: one.slug,
+          kind: 'live',
+          unitCap: digits,
+          limits: [{ quantity: '1000', window: 'PT5H', enforcement: 'block' }],
+          thresholds: [75, 90],
+          features: { note: 'a', seats: 5 },
+        },
+        { productSlug: other.slug, kind: 'read_only', unitCap: null },
+      ]) as unknown,
+      grants: [
+        {
+          key: 'credits',
+          amount: '1000.25',
+          every: 'month',
+          expires: 'period',
+          priority: 7,
+          rollover: { percent: 20, for: 'P30D' },
+          productSlugs: [one.slug, other.slug],
+        },
+      ],
+      trial: { days: 14 },
+    });
+    const page = `/console/plans/${slug}`;
+    const again = await post(page, { ...fieldsOf(await get(page)), step: 'save' });
+    expect([again.status, await definitionOf(slug)]).toEqual([303, stored]);
+    expect(await get('/console/plans')).toMatch(new RegExp(`${slug}[^]*?on version 1, the newest`));
+    expect(await get(`${page}?as=yaml`)).toContain(`unitCap: ${digits}`);
+  });
+
+  it('keeps the credits of a trial, which have no fields', async () => {
+    const slug = `kept-${(await createProduct(database.db)).slug}`;
+    const definition = `entitlements: []
+trial: { days: 7, grants: [{ key: trial, amount: 5, every: day, expires: period }] }`;
+    await post('/console/new-plan', { name: 'Kept', slug, definition, step: 'save' });
+    const page = `/console/plans/${slug}`;
+    await post(page, { ...fieldsOf(await get(page)), 'trial.days': '9', step: 'save' });
+    expect(await definitionOf(slug)).toMatchObject({ trial: { days: 9, grants: [{ key: 'trial' }] } });
+  });
+
+  it('adds and removes rows, keeps what was typed and stores nothing', async () => {
+    const product = await createProduct(database.db);
+    const first = fieldsOf(await get('/console/new-plan'));
+    const typed = { ...first, name: 'Typed', 'entitlements.0.productSlug': product.slug };
+    const added = await post('/console/new-plan', { ...typed, edit: 'add entitlements' });
+    expect([added.status, fieldsOf(added.text)]).toMatchObject([
+      200,
+      { ...typed, 'entitlements.1.productSlug': '' },
+    ]);
+    expect(added.text).toMatch(/name="entitlements\.1\.productSlug"[^>]* autofocus/);
+    const limited = fieldsOf(
+      (await post('/console/new-plan', { ...typed, edit: 'add entitlements.0.limits' })).text,
+    );
+    expect(limited).toMatchObject({ 'entitlements.0.limits.0.window': 'calendar_month' });
+    const removed = fieldsOf(
+      (await post('/console/new-plan', { ...limited, edit: 'remove entitlements.0' })).text,
+    );
+    expect(Object.keys(removed).filter((name) => name.startsWith('entitlements'))).toEqual([]);
+    for (const edit of ['add __proto__', 'add constructor', 'remove limits', 'add', 'remove a.b.c.1']) {
+      const refused = await post('/console/new-plan', { ...typed, edit });
+      expect([edit, refused.status, refused.text.includes('Not a known button')]).toEqual([edit, 400, true]);
+    }
+  });
+
+  it.each([
+    [terms(0, { productSlug: '', unitCap: '5' }), 'entitlements.0.productSlug', 'Product 1, name'],
+    [terms(0, { productSlug: 'one', cap: 'own' }), 'entitlements.0.unitCap', 'Product 1, custom cap'],
+    [terms(0, { productSlug: 'one', features: 'A b = 1' }), 'entitlements.0.features', 'Product 1, features'],
+    [
+      { ...terms(0, {}), ...terms(1, { productSlug: 'one', thresholds: '0' }) },
+      'entitlements.0.thresholds',
+      'Product 1, thresholds',
+    ],
+    [
+      terms(0, { productSlug: 'one', 'limits.0.quantity': 'x', 'limits.0.window': 'calendar_day' }),
+      'entitlements.0.limits.0.quantity',
+      'Product 1, limit 1, quantity',
+    ],
+    [credits(0, { amount: '0' }), 'grants.0.amount', 'Credits 1, amount'],
+    [credits(0, { amount: '0.1234567890123' }), 'grants.0.amount', 'Credits 1, amount'],
+    [credits(0, { amount: '1', key: 'A b' }), 'grants.0.key', 'Credits 1, key'],
+    [credits(0, { amount: '1', every: 'year' }), 'grants.0.every', 'Credits 1, every'],
+    [credits(0, { amount: '1', priority: '101' }), 'grants.0.priority', 'Credits 1, priority'],
+    [
+      credits(0, { amount: '1', 'rollover.percent': '5', 'rollover.for': '' }),
+      'grants.0.rollover.for',
+      'Credits 1, rollover, days',
+    ],
+    [{ 'trial.days': '400' }, 'trial.days', 'Trial, days'],
+    [
+      terms(0, { productSlug: 'one', features: 'a = \u00011\u0001' }),
+      'entitlements.0.features',
+      'Product 1, features',
+    ],
+  ])('names the field of %j', async (fields, name, label) => {
+    const typed = { name: 'Wrong', slug: 'wrong', [name]: '', ...fields };
+    const { status, text } = await post('/console/new-plan', { ...typed, step: 'save' });
+    expect([status, text]).toEqual([400, expect.stringContaining(`<a href="#field-${name}">${label}</a>`)]);
+    expect(text).toMatch(new RegExp(`id="field-${name}"[^>]* aria-invalid="true"`));
+    expect(await definitionOf('wrong')).toBeUndefined();
+  });
+
+  it.each([
+    { '__proto__.0.productSlug': 'x' },
+    { 'entitlements.__proto__.productSlug': 'x' },
+    { 'entitlements.0.limits': 'x', 'entitlements.0.limits.0.quantity': '1' },
+    { entitlements: 'x' },
+    { 'entitlements.0.productSlug.0.x': '1' },
+    { [`entitlements${'.0'.repeat(3000)}`]: '1' },
+    { 'entitlements.999999999999.productSlug': '<b>' },
+    { 'entitlements.0.productSlug': 'no-such-product', ...terms(0, { productSlug: 'no-such-product' }) },
+  ])('refuses %j without failing', async (fields) => {
+    const slug = 'hostile-rows';
+    const { status, text } = await post('/console/new-plan', { name: 'Hostile', slug, ...fields });
+    expect(status).toBeLessThan(500);
+    expect(text).not.toContain('<b>');
+    expect(({} as { productSlug?: string }).productSlug).toBeUndefined();
+  });
+});
+
+it('refuses to preview a product that does not exist', async () => {
+  const slug = `unknown-${(await createProduct(database.db)).slug}`;
+  await post('/console/new-plan', { name: 'Unknown', slug, definition: 'entitlements: []', step: 'save' });
+  const definition = 'entitlements: [{ productSlug: no-such-product }]';
+  const refused = await post(`/console/plans/${slug}`, { name: 'Unknown', definition });
+  expect([refused.status, refused.text.includes('no product')]).toEqual([422, true]);
 });
 
 it('names a mistake in the definition, and keeps what was typed', async () => {

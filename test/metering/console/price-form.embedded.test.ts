@@ -67,11 +67,17 @@ const unescape = (text: string) =>
   text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&#34;', '"').replaceAll('&amp;', '&');
 
 const price = { price: '0.5', enforcement: 'block' };
-const byModel = {
-  ...price,
-  dimension: 'model',
-  prices: 'large = 2\nsmall=0.25',
-};
+const rows = (...list: [value: string, price: string][]) =>
+  Object.fromEntries(
+    list.flatMap(([value, one], i) => [
+      [`prices.${i}.value`, value],
+      [`prices.${i}.price`, one],
+    ]),
+  ) as Record<string, string>;
+const byModel = { ...price, dimension: 'model', ...rows(['large', '2'], ['small', '0.25']) };
+/** Finds a field with its value. */
+const field = (name: string, value: string) =>
+  new RegExp(`name="${name}"\\s+type="text"\\s+value="${value}"`);
 
 /** Returns a page's text without markup, with whitespace collapsed. */
 const readText = (page: string) =>
@@ -102,7 +108,11 @@ describe('a new price', () => {
 
   it('is saved with all its digits, and the audit log says so', async () => {
     const { save, stored, product, path } = await scene();
-    const tiny = { ...byModel, price: '0.000000000001', prices: 'large = 1,000.5\r\n\r\nsmall = 0.25' };
+    const tiny = {
+      ...byModel,
+      price: '0.000000000001',
+      ...rows(['large', '1,000.5'], ['', ''], ['small', '0.25']),
+    };
     const { status, headers } = await save(tiny);
     expect([status, headers.get('location')]).toEqual([303, `/console/products/${product.slug}?done=priced`]);
     expect(await stored()).toMatchObject({
@@ -117,13 +127,15 @@ describe('a new price', () => {
     expect(entry).toMatchObject({ action: 'product.changed', details: { before: { credits: 'none' } } });
     const form = (await operator.browser.get(path, html)).text;
     expect(form).toContain('value="0.000000000001"');
-    expect(form).toContain('large = 1000.5\nsmall = 0.25</textarea>');
+    expect(form).toMatch(field('prices.0.value', 'large'));
+    expect(form).toMatch(field('prices.0.price', '1000.5'));
+    expect(form).toMatch(field('prices.1.value', 'small'));
   });
 
   it('can be changed again from the preview, which keeps what was typed', async () => {
     const { post, stored } = await scene();
     const { text } = await post({ ...byModel, price: '', step: 'edit' });
-    expect(text).toContain('large = 2\nsmall=0.25</textarea>');
+    expect(text).toMatch(field('prices.1.price', '0.25'));
     expect(text).not.toContain('Required.');
     expect(await stored()).toMatchObject({ creditPrice: null });
   });
@@ -166,30 +178,34 @@ describe('a new price', () => {
     [{ enforcement: 'refuse' }, 'enforcement', 'Must be one of the options.'],
     [{ dimension: 'colour' }, 'dimension', 'Must be one of the options.'],
     [{ dimension: '' }, 'dimension', 'Must be chosen to set prices for individual values.'],
-    [{ prices: '' }, 'prices', 'Required for prices by a dimension.'],
-    [{ prices: 'large = 2\n\nlarge = 3' }, 'prices', 'Line 3: the value has a price already.'],
-    [{ prices: `${'x'.repeat(65)} = 2` }, 'prices', 'Line 1: the value must be 1 to 64 characters'],
-    [{ prices: 'large' }, 'prices', 'Line 1: the value'],
-    [{ prices: 'large =' }, 'prices', 'Line 1: the price must be a number'],
-    [{ prices: 'a = 1\nlarge = 0.1234567890123' }, 'prices', 'Line 2: the price must have at most 12'],
+    [rows(['', ''], ['', '']), 'prices', 'Required for prices by a dimension.'],
+    [rows(['large', '2'], ['', ''], ['large', '3']), 'prices.1.value', 'Has a price already.'],
+    [rows(['x'.repeat(65), '2']), 'prices.0.value', 'Must be 1 to 64 characters'],
+    [rows(['large', ''], ['small', '1']), 'prices.0.price', 'Required.'],
+    [rows(['', '1'], ['small', '1']), 'prices.0.value', 'Required.'],
+    [rows(['large', 'much']), 'prices.0.price', 'Must be a number'],
+    [rows(['a', '1'], ['large', '0.1234567890123']), 'prices.1.price', 'Must have at most 12'],
     [
-      { prices: Array.from({ length: 201 }, (_, i) => `v${i} = 1`).join('\n') },
+      rows(...Array.from({ length: 201 }, (_, i): [string, string] => [`v${i}`, '1'])),
       'prices',
       'Must have at most 200',
     ],
-  ])('%o is refused beside its field, and what was typed stays', async (wrong, name, message) => {
-    const { post, stored } = await scene();
-    const { status, text } = await post({ ...byModel, ...wrong });
-    expect(status).toBe(400);
-    expect(text).toContain(
-      `id="${name === 'enforcement' ? name : `field-${name}`}-error">${message}`.replace(
-        'field-enforcement',
-        'enforcement',
-      ),
-    );
-    expect(text).toContain(`${{ ...byModel, ...wrong }.prices}</textarea>`);
-    expect(await stored()).toMatchObject({ creditPrice: null });
-  });
+    [{ edit: 'add __proto__' }, 'edit', 'Not a known button'],
+  ] as [Record<string, string>, string, string][])(
+    '%o is refused beside its field, and what was typed stays',
+    async (wrong, name, message) => {
+      const { post, stored } = await scene();
+      const { status, text } = await post({ ...byModel, ...wrong });
+      expect(status).toBe(400);
+      expect(text).toMatch(
+        name === 'prices' || name === 'edit'
+          ? new RegExp(`href="#field-${name}">\\w+</a>: ${message}`)
+          : new RegExp(`id="(field-)?${name}-error">${message}`),
+      );
+      expect(text).toMatch(field('price', wrong.price ?? '0.5'));
+      expect(await stored()).toMatchObject({ creditPrice: null });
+    },
+  );
 
   it.each(['__proto__', '<script>alert(1)</script>', '"quoted"', 'constructor', 'a = b', 'a"b'])(
     'can be set for the value %s',
@@ -200,7 +216,7 @@ describe('a new price', () => {
       const form = {
         ...price,
         dimension: 'model',
-        prices: `${value.startsWith('"') ? JSON.stringify(value) : value} = 7`,
+        ...rows([value, '7']),
       };
       const { text } = await post(form);
       expect(text).not.toContain('<script>alert');
@@ -211,11 +227,22 @@ describe('a new price', () => {
   );
 });
 
-it('a value in quotes keeps its spaces, in the form as well', async () => {
+it('a value keeps its spaces, in the form as well', async () => {
   const { save, stored, path } = await scene();
-  await save({ ...price, dimension: 'model', prices: '" a " = 1' });
+  await save({ ...price, dimension: 'model', ...rows([' a ', '1']) });
   expect((await stored()).creditPrices).toEqual({ ' a ': '1' });
-  expect((await operator.browser.get(path, html)).text).toContain('&#34; a &#34; = 1</textarea>');
+  expect((await operator.browser.get(path, html)).text).toMatch(field('prices.0.value', ' a '));
+});
+
+it('adds and removes rows of values, and keeps what was typed', async () => {
+  const { post, stored } = await scene();
+  const added = (await post({ ...byModel, edit: 'add prices' })).text;
+  expect(added).toMatch(field('prices.1.value', 'small'));
+  expect(added).toMatch(/name="prices\.2\.value"[^>]* autofocus/);
+  const removed = (await post({ ...byModel, edit: 'remove prices.0' })).text;
+  expect(removed).toMatch(field('prices.0.value', 'small'));
+  expect(removed).not.toContain('name="prices.1.value"');
+  expect(await stored()).toMatchObject({ creditPrice: null });
 });
 
 it('a product without dimensions has one price, and the page of the product shows it', async () => {

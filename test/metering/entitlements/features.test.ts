@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readFeatures, writeFeatures } from '../../../src/metering/entitlements/features.js';
+import { featureLines, writeFeatures } from '../../../src/metering/entitlements/features.js';
 import { createKey } from '../../support/fixtures.js';
 import { operatorClient, unique } from '../../support/operator.js';
 import { useService } from '../../support/use.js';
@@ -130,9 +130,9 @@ describe('features', () => {
       h: null,
       i: 'plain text',
     };
-    expect(readFeatures(writeFeatures(features))).toEqual(features);
-    expect(readFeatures('sso\r\n\r\nseats = 5')).toEqual({ sso: true, seats: 5 });
-    expect(() => readFeatures('a = 1\na = 2')).toThrow();
+    expect(featureLines.parse(writeFeatures(features))).toEqual(features);
+    expect(featureLines.parse('sso\r\n\r\nseats = 5')).toEqual({ sso: true, seats: 5 });
+    expect(() => featureLines.parse('a = 1\na = 2')).toThrow();
   });
 });
 
