@@ -9,7 +9,7 @@ const documents = [
   ...readdirSync('.').filter((name) => name.endsWith('.md')),
   ...['docs', 'src', 'bench'].flatMap(list).filter((path) => path.endsWith('.md')),
 ];
-const files = ['src', 'test', 'bench', 'lab', 'views', 'migrations', 'deploy'].flatMap(list);
+const files = ['src', 'test', 'bench', 'lab', 'tools/clients', 'views', 'migrations', 'deploy'].flatMap(list);
 
 /**
  * Returns the source files that a document names in backticks with their folder, such as

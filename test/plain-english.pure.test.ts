@@ -13,7 +13,9 @@ const list = (folder: string, name: RegExp): string[] =>
     .filter((path) => name.test(path))
     .map((path) => `${folder}/${path}`);
 
-const sources = ['src', 'test', 'bench', 'lab'].flatMap((folder) => list(folder, /(?<!\.d)\.ts$/));
+const sources = ['src', 'test', 'bench', 'lab', 'tools/clients'].flatMap((folder) =>
+  list(folder, /(?<!\.d)\.ts$/),
+);
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
 

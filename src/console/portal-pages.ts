@@ -1,4 +1,4 @@
-import type { Router } from 'express';
+import type { Request, Response, Router } from 'express';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
 import { confirmDanger } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
@@ -6,15 +6,22 @@ import { createPortalSession, endPortalSessions } from '../accounts/portal/porta
 import { listSessions } from '../accounts/portal/queries.js';
 import { DEFAULT_MINUTES, portalSessionInputSchema } from '../accounts/portal/schema.js';
 import { portalPages } from '../accounts/portal/table.js';
+import { portalEntries } from '../accounts/portal/viewer.js';
 import { beginSecretPage } from '../core/http/headers.js';
 import { originOf } from '../core/http/request.js';
 import { parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
-import { addForm, listField, textField, type FormFields } from '../core/pages/form.js';
+import {
+  addForm,
+  listField,
+  newForm,
+  textField,
+  type FormFields,
+  type FormState,
+} from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/layout.js';
 import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
-const TAB = 'portal';
 const VIEW_MINUTES = 30;
 const notices = { ended: 'All sessions have ended. Their next request is refused.' };
 
@@ -25,46 +32,46 @@ const lifetimes = [
   { value: '1440', label: 'A day' },
 ];
 
-const pageLabels: Record<(typeof portalPages)[number], string> = {
-  usage: 'Usage',
-  entitlements: 'Entitlements',
-  credits: 'Credits',
-  events: 'Events',
-  keys: 'API keys',
-};
-
 export function customerPortalPages(deps: ConsoleDeps): Router {
   const { db, clock, config } = deps;
   const router = pageRouter();
 
+  /** @param link a new one, which is shown once */
+  const show = async (
+    req: Request,
+    res: Response,
+    form: FormState,
+    link?: { url: string; expiresAt: Date },
+  ) => {
+    const customer = await readCustomer(deps, req);
+    const sessions = await listSessions(db.orm, customer.id, new Date(clock.now()), PAGE_SIZE);
+    const pages = portalPages.filter((page) => page !== 'keys');
+    const values = { pages, expiresInMinutes: String(DEFAULT_MINUTES), ...form.values };
+    const page = { view: 'console/portal', tab: 'portal', title: link ? 'Portal link' : 'Portal', notices };
+    await renderCustomer(deps, req, res, page, customer, {
+      form: { ...form, values },
+      link,
+      lifetimes,
+      entries: portalEntries,
+      sessions,
+      most: PAGE_SIZE,
+      origins: config.portalOrigins,
+    });
+  };
+
   addForm(router, '/customers/:slug/portal', {
     async act(req, res, fields) {
-      const customer = await readCustomer(deps, req);
+      const { slug } = await readCustomer(deps, req);
       const input = parseInput(portalSessionInputSchema, readFields(fields));
       const { path, expiresAt } = await changeAsOperator(deps, req, res, async (tx, source) => {
         // Whoever opens the link acts as this person.
         if (input.member !== undefined) await confirmDanger(tx, res, source);
-        return createPortalSession(tx, customer.slug, input, { ...source, serviceKeyId: null });
+        return createPortalSession(tx, slug, input, { ...source, serviceKeyId: null });
       });
       beginSecretPage(res);
-      const page = { view: 'console/portal-link', tab: TAB, title: 'Portal link' };
-      await renderCustomer(deps, req, res, page, customer, { url: originOf(req) + path, expiresAt });
+      await show(req, res, newForm(), { url: originOf(req) + path, expiresAt });
     },
-    async show(req, res, form) {
-      const customer = await readCustomer(deps, req);
-      const sessions = await listSessions(db.orm, customer.id, new Date(clock.now()), PAGE_SIZE);
-      const pages = portalPages.filter((page) => page !== 'keys');
-      const values = { pages, expiresInMinutes: String(DEFAULT_MINUTES), ...form.values };
-      const page = { view: 'console/portal', tab: TAB, title: 'Portal', notices };
-      await renderCustomer(deps, req, res, page, customer, {
-        form: { ...form, values },
-        lifetimes,
-        pageLabels,
-        sessions,
-        most: PAGE_SIZE,
-        origins: config.portalOrigins,
-      });
-    },
+    show,
   });
 
   router.post('/customers/:slug/view', async (req, res) => {

@@ -68,7 +68,8 @@ export const markets: Product = {
   isOn: ({ hasMarkets }) => hasMarkets,
   create(context, calls, { inThreads, trading: overrides }) {
     const { lifecycle } = context;
-    let fillDemo: NonNullable<ProductAtWork['fillDemo']> = seedDemoTrading;
+    let fillDemo: NonNullable<ProductAtWork['fillDemo']> = (asOf, demo, signal) =>
+      seedDemoTrading(asOf, demo, (fits) => trading.calibration.replace({ fits }), signal);
     const trading = createTradingServices(context, {
       ...overrides,
       ...(inThreads && {

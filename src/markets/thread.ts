@@ -11,6 +11,7 @@ import { createLogger } from '../core/log/log.js';
 import { collectGarbage } from '../core/memory.js';
 import { connectThread } from '../core/threads.js';
 import { systemClock } from '../core/time.js';
+import type { FitBook } from './learning/fits.js';
 import { createWorld } from './venue/simulation/weather.js';
 import { createCalibrationStore } from './snapshot/snapshot.js';
 import { createBackground } from './background/background.js';
@@ -45,7 +46,8 @@ const main = connectThread<ThreadEvents, ThreadCalls>(parentPort!, {
       // Orders and settlement, which only a demo's first start needs here, are half of what this thread could load.
       const { seedDemoTrading } = await import('./demo/trading.js');
       const context = { config, db, log, clock: { now: () => nowMs }, lifecycle: createLifecycle() };
-      await seedDemoTrading(context, { keys: { trading } }, stopping.signal);
+      const useFits = (fits: FitBook) => calibration.replace({ fits });
+      await seedDemoTrading(context, { keys: { trading } }, useFits, stopping.signal);
     }),
   async stop() {
     stopping.abort();

@@ -75,7 +75,7 @@ export const documentationRoutes = [
     path: '/docs/{topic}',
     operationId: 'getTopic',
     params: z.object({
-      topic: z.enum(Object.keys(topics)).meta({ description: 'The name in the link from `/docs`.' }),
+      topic: z.enum(topics.map(({ id }) => id)).meta({ description: 'The name in the link from `/docs`.' }),
     }),
     responses: htmlPage,
     handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, `topics/${req.params.topic}`),
@@ -217,7 +217,18 @@ function keepPages(
 
 function listAssets() {
   const file = (path: string) => `${viewsFolder}/${path}`;
-  const shared = ['tokens', 'base', 'frame', 'cards', 'buttons', 'forms', 'tables', 'samples', 'utilities'];
+  const shared = [
+    'tokens',
+    'base',
+    'frame',
+    'cards',
+    'alerts',
+    'buttons',
+    'forms',
+    'tables',
+    'samples',
+    'utilities',
+  ];
   const sheets = shared.map((name) => file(`styles/${name}.css`));
   return [
     { name: 'docs.css', files: [fontSheet, ...sheets, file('docs/docs.css')] },

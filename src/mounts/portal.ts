@@ -3,8 +3,7 @@ import { apiKeyPages } from '../accounts/api-keys/pages.js';
 import { toSchemes } from '../accounts/portal/accent.js';
 import { openLink, PORTAL, requireMember, requirePortal, viewOnly } from '../accounts/portal/access.js';
 import type { PortalSession } from '../accounts/portal/queries.js';
-import type { PortalPage } from '../accounts/portal/table.js';
-import { requirePage } from '../accounts/portal/viewer.js';
+import { portalEntries, requirePage } from '../accounts/portal/viewer.js';
 import { refuseCrossSite } from '../accounts/identity/session/session.js';
 import type { Context } from '../core/http/context.js';
 import { pageHeaders } from '../core/http/headers.js';
@@ -13,15 +12,6 @@ import { perKeyLimit } from '../core/http/rate-limit.js';
 import { createRouter } from '../core/http/router.js';
 import { pageFrame, pageRouter, type ReadFrame } from '../core/pages/layout.js';
 import type { Running } from '../products.js';
-
-const entries: { page: PortalPage; path: string; label: string }[] = [
-  { page: 'usage', path: '/usage', label: 'Usage' },
-  // On the same page, without the sums.
-  { page: 'events', path: '/usage', label: 'Events' },
-  { page: 'entitlements', path: '/entitlements', label: 'Entitlements' },
-  { page: 'credits', path: '/credits', label: 'Credits' },
-  { page: 'keys', path: '/api-keys', label: 'API keys' },
-];
 
 /** A customer's usage in the vendor's own product, for people without an account. */
 export function portalRouter(context: Context, { products, services }: Running): Router {
@@ -46,14 +36,14 @@ const sessionLimit = (context: Context) =>
   perKeyLimit(context, {
     name: 'portal-pages',
     perMinute: context.config.limits.dashboardPerMinute,
-    keyOf: (_req, res) => (res.locals.portal as PortalSession).hashedToken,
+    keyOf: (_req, res) => (res.locals.portal as PortalSession).hashedToken!,
     caller: 'This view',
     calls: 'requests',
     isQuiet: true,
   });
 
 const entriesOf = ({ pages }: PortalSession) =>
-  entries.filter(({ page }) => pages.includes(page) && !(page === 'events' && pages.includes('usage')));
+  portalEntries.filter(({ page }) => pages.includes(page) && !(page === 'events' && pages.includes('usage')));
 
 const portalFrame: ReadFrame = (res, section) => {
   const portal = res.locals.portal as PortalSession | undefined;

@@ -83,6 +83,15 @@ it('the table of contents marks the section being read, and an older link leads 
   await page.goto('/docs/reference/usage#settleReservation');
   const contents = page.getByRole('navigation', { name: 'Documentation' });
   await contents.locator('[aria-current="true"]', { hasText: 'Settle a reservation' }).waitFor();
+  const settled = page.locator('#settleReservation');
+  // Required fields are shown without opening anything, and methods differ in colour.
+  expect(await settled.getByText('The id of the reservation.').first().isVisible()).toBe(true);
+  const colours = await page
+    .locator('.operations .method')
+    .evaluateAll((all) => all.map((one) => `${one.textContent} ${getComputedStyle(one).color}`));
+  const [get] = colours.filter((text) => text.startsWith('GET'));
+  const [post] = colours.filter((text) => text.startsWith('POST'));
+  expect(get!.slice(3)).not.toBe(post!.slice(4));
   await page.goto('/docs/reference/operator-users');
   const box = (await contents.locator('[aria-current="page"]').boundingBox())!;
   expect(box.y + box.height).toBeLessThan(page.viewportSize()!.height);

@@ -22,7 +22,7 @@ async function arrive() {
       }),
     ]);
   for (let i = 0; i < 4; i++) await send(`day-${i}`, i);
-  return { as: browser, send };
+  return { as: browser, send, organization, product };
 }
 
 const OPEN = { name: 'Recorded once' };
@@ -80,4 +80,37 @@ it('dragging over the bars of days chooses these days', async () => {
   const day = (daysAgo: number) =>
     new Date(world.service.clock.now() - daysAgo * DAY_MS).toISOString().slice(0, 10);
   expect([searchParams.get('from'), searchParams.get('to')]).toEqual([day(3), day(1)]);
+});
+
+it('alerts and events are beside the chart, and folded below it on a phone', async () => {
+  const { as } = await arrive();
+  const page = await world.visit({ as });
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.goto('/dashboard/usage');
+  const chart = (await page.locator('[data-chart]').boundingBox())!;
+  for (const name of ['Alerts', 'Events'])
+    expect((await page.getByRole('region', { name }).boundingBox())!.x).toBeGreaterThan(
+      chart.x + chart.width,
+    );
+  await page.setViewportSize({ width: 360, height: 800 });
+  const event = page.getByRole('link', { name: 'day-0' });
+  expect(await event.isVisible()).toBe(false);
+  await page.locator('summary', { hasText: 'Events' }).click();
+  await event.waitFor();
+  const month = page.getByLabel('Month (UTC)');
+  expect((await month.boundingBox())!.width).toBeGreaterThan(250);
+});
+
+it('the five largest parts are shown until all are wanted', async () => {
+  const { as, organization, product } = await arrive();
+  for (let at = 0; at < 6; at++) {
+    const { secret } = await createKey(world.db, organization.id);
+    await sendUsage(world.service.url, secret, [usageEvent(product.slug, `of-${at}`, { quantity: 1 })]);
+  }
+  const page = await world.visit({ as });
+  await page.goto('/dashboard/usage');
+  const rows = page.getByRole('table', { name: 'By API key' }).locator('tbody').getByRole('row');
+  expect(await rows.count()).toBe(5);
+  await page.getByText('Show all 7').click();
+  expect(await rows.count()).toBe(7);
 });

@@ -18,7 +18,7 @@ const run = promisify(execFile);
 
 const { database, service } = useService({ context: { clock: systemClock } });
 beforeAll(async () => {
-  const pack = ['--import', 'tsx', 'src/commands/client-pack.ts', 'dist/clients'];
+  const pack = ['--import', 'tsx', 'tools/clients/pack.ts', 'dist/clients'];
   await run(process.execPath, pack, { cwd: root });
   // Dependencies come from the packages installed here, so that nothing is downloaded.
   const dependencies = ['openapi-fetch', 'openapi-typescript-helpers'];

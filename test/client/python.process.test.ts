@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { scopes as allScopes } from '../../src/accounts/api-keys/scopes.js';
 import { buildDocument } from '../../src/core/reference/document.js';
-import { toPythonTypes } from '../../src/core/reference/python-types.js';
+import { toPythonTypes } from '../../tools/clients/python-types.js';
 import { systemClock } from '../../src/core/time.js';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';

@@ -173,7 +173,7 @@ describe('the overview', () => {
     await fillUsage(db, { ...own, orgId: uuid(), prefix: 'd', count: 50, from: '2031-03-02T00:00:00Z' });
     await fillUsage(db, { ...own, productId: fresh.id, prefix: 'e', count: 3, from: '2031-03-14T00:00:00Z' });
     const { seen, text } = await openOverview(browser);
-    expect(seen).toContain('▲ 25.0% more than 4 4 in the same days of last month');
+    expect(seen).toContain('▲ 25.0% more than 4 4 last month to date');
     expect(text).toContain('data-label="2 Mar 2031: 5 calls, February 2031 0"');
     expect(text).toContain('href="/dashboard/usage">All products</a>');
   });

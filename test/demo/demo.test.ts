@@ -488,10 +488,11 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     // Viewing the portfolio opens an account if none exists.
     const headers = { authorization: `Bearer ${seeded.demo.keys.trading}` };
     expect((await fetch(`${service.url}/portfolio`, { headers })).status).toBe(200);
-    const killed = seedDemoTrading(service.context, seeded.demo, AbortSignal.abort());
+    const useFits = vi.fn();
+    const killed = seedDemoTrading(service.context, seeded.demo, useFits, AbortSignal.abort());
     await expect(killed).rejects.toMatchObject({ name: 'AbortError' });
     const kill = new AbortController();
-    const interrupted = seedDemoTrading(service.context, seeded.demo, kill.signal).catch(
+    const interrupted = seedDemoTrading(service.context, seeded.demo, useFits, kill.signal).catch(
       (error: unknown) => error,
     );
     await vi.waitFor(
@@ -511,7 +512,9 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
       on conflict (name) do update set holder = excluded.holder, until = excluded.until`);
     const { config } = service.context;
     const trading = { ...config.trading, tapeFile: join(folder, 'day.tape.gz') };
-    await seedDemoTrading({ ...service.context, config: { ...config, trading } }, seeded.demo);
+    await seedDemoTrading({ ...service.context, config: { ...config, trading } }, seeded.demo, useFits);
+    // Simulated prices follow the forecast, so the live ones must follow the same fits as the recorded ones.
+    expect(useFits).toHaveBeenCalledWith(expect.objectContaining({ madeAt: expect.any(Date) }));
   });
   afterAll(tearDown);
 

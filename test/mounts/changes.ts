@@ -428,9 +428,6 @@ const inConsole: Record<string, Prepare | Prepare[]> = {
     slug: (await createOrganization(world.db)).slug,
     fields: { plan: (await createPlan(world)).plan, step: 'save' },
   })),
-  'post /console/customers/{slug}/plan/end': byOperator(async (world) => ({
-    slug: (await createPlan(world)).slug,
-  })),
   'post /console/customers/{slug}/portal': byOperator(({ own }) => ({
     slug: own.slug,
     fields: { pages: 'usage', expiresInMinutes: '60' },

@@ -41,7 +41,7 @@ const { routes, circumstances } = await describeService(products);
 const guides = readdirSync('views/docs/guides')
   .map((name) => name.replace('.md', ''))
   .filter((guide) => {
-    const { operationId } = topics[guide]!;
+    const { operationId } = topics.find(({ id }) => id === guide)!;
     return operationId === undefined || routes.some((route) => route.operationId === operationId);
   });
 const readExamples = (guide: string, origin: string) =>

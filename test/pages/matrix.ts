@@ -454,7 +454,6 @@ const consoleForms = [
   '/console/plans/{slug}',
   '/console/plans/{slug}/move',
   '/console/customers/{slug}/plan',
-  '/console/customers/{slug}/plan/end',
   '/console/service-keys/new',
   '/console/service-keys/{id}/rotate',
   '/console/service-keys/{id}/revoke',
@@ -539,7 +538,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   listPlanOrganizations: 'get /console/plans/{slug}',
   getOrganizationPlan: 'get /console/customers/{slug}/plan',
   putOrganizationPlan: 'post /console/customers/{slug}/plan',
-  deleteOrganizationPlan: 'post /console/customers/{slug}/plan/end',
+  deleteOrganizationPlan: 'post /console/customers/{slug}/plan',
   listUsers: 'get /console/people',
   getUser: 'get /console/people/{userId}',
   // In the console, people choose their own password through a link.

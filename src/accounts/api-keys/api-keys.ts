@@ -59,8 +59,7 @@ export async function createApiKey(
 ): Promise<NewKey> {
   const now = new Date(clock.now());
   const { id, name, livemode, scopes = ['usage:write'], expiresAt = null } = input;
-  if (id !== undefined && !isFreshId(id, now.getTime())) throw fieldError('id', 'is not fresh');
-  if (expiresAt !== null && expiresAt <= now) throw fieldError('expiresAt', 'must be in the future');
+  refuseStale({ id, expiresAt }, now);
   return change({ db, clock }, actor.by, async (tx) => {
     const rights = (await lockOrganization(tx, { id: actor.orgId }))!;
     if (id !== undefined && (await findKey(tx, actor.orgId, id))) throw new KeyExists(id);
@@ -80,6 +79,14 @@ export async function createApiKey(
     await emitMessage(tx, actor, { type: 'api_key.created', key: added.key, at: now });
     return added;
   });
+}
+
+export function refuseStale(
+  { id, expiresAt }: { id?: string | undefined; expiresAt: Date | null },
+  now: Date,
+): void {
+  if (id !== undefined && !isFreshId(id, now.getTime())) throw fieldError('id', 'is not fresh');
+  if (expiresAt !== null && expiresAt <= now) throw fieldError('expiresAt', 'must be in the future');
 }
 
 type Rights = Pick<Organization, 'marketAccess' | 'mayCorrect'>;
@@ -122,7 +129,12 @@ export function addMembersKey(
   );
 }
 
-/** The old key stays valid for the grace period or until its own expiry, whichever comes first. */
+/** The end of the grace period or the key's own expiry, whichever comes first. */
+export function endOfGrace({ expiresAt }: { expiresAt: Date | null }, at: Date, graceMinutes: number): Date {
+  const end = new Date(at.getTime() + graceMinutes * MINUTE_MS);
+  return expiresAt !== null && expiresAt <= end ? expiresAt : end;
+}
+
 export async function rotateApiKey(
   { db, clock, config }: KeyDeps,
   actor: KeyActor,
@@ -130,7 +142,6 @@ export async function rotateApiKey(
   graceMinutes: number,
 ): Promise<NewKey & { previous: KeyRow }> {
   const now = new Date(clock.now());
-  const graceEnd = new Date(now.getTime() + graceMinutes * MINUTE_MS);
   return change({ db, clock }, actor.by, async (tx) => {
     await lockOrganization(tx, { id: actor.orgId });
     const old = await requireKey(tx, actor.orgId, id);
@@ -142,7 +153,7 @@ export async function rotateApiKey(
       values: { name, livemode, scopes, expiresAt, rotatedFromId: id },
       audit: { action: 'api_key.rotated', details: { expiresAt, graceMinutes, previousId: id } },
     });
-    const endsAt = expiresAt !== null && expiresAt <= graceEnd ? expiresAt : graceEnd;
+    const endsAt = endOfGrace(old, now, graceMinutes);
     if (endsAt !== expiresAt) await updateKey(tx, actor.orgId, id, { expiresAt: endsAt });
     const previous = { ...old, expiresAt: endsAt, successorId: added.key.id };
     const more = { previous: toMessage(previous) };

@@ -40,8 +40,8 @@ import {
 import type { KeyUse } from './key-use.js';
 import { findKeyDetails, sumCalls, type KeyRow } from './queries.js';
 import { SECTION, readId, requireOwnKeyDetails, showBudget } from './request.js';
-import { renameApiKeySchema } from './schema.js';
-import { guideScopes, keyAddress, toKeyView } from './view.js';
+import { createApiKeySchema, renameApiKeySchema } from './schema.js';
+import { guideScopes, keyAddress, ownKeys, toKeyView } from './view.js';
 
 const mayChange = requireRole(...managingRoles);
 
@@ -82,7 +82,7 @@ function makeSnippets(
   };
 }
 
-const sampleWith = (requestIn: (language: string) => SampleRequest) =>
+export const sampleWith = (requestIn: (language: string) => SampleRequest) =>
   languages.map(({ id }) => {
     const { code, ...sample } = toSamples(requestIn(id)).find((sample) => sample.id === id)!;
     const hint = id === 'typescript' ? '// Save as first-call.mts and run: npx tsx first-call.mts\n' : '';
@@ -119,7 +119,7 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
 
   async function createFromForm(req: Request, res: Response, fields: FormFields): Promise<void> {
     try {
-      const input = readKeyForm(fields, deps.clock.now(), offeredTo(res));
+      const input = readKeyForm(createApiKeySchema, fields, deps.clock.now(), offeredTo(res));
       const { key, secret } = await createApiKey(deps, memberActor(req, res), input);
       await showSecret(deps, req, res, { key, secret, previous: undefined });
     } catch (error) {
@@ -133,6 +133,8 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
     const offered = offeredTo(res);
     await renderPage(deps, req, res, page, {
       form: renewForm(form, newFormId(deps.clock.now())),
+      list: ownKeys(req.baseUrl),
+      action: `${req.baseUrl}/api-keys`,
       budget: await showBudget(deps, res),
       presets: presetChoices(offered),
       scopeGuide: guideScopes(offered),
@@ -234,7 +236,8 @@ async function showSecret(
     section: SECTION,
   };
   await renderPage(deps, req, res, page, {
-    key: { name, scopes, livemode, expiresAt, href: keyAddress(id, req.baseUrl) },
+    key: { name, scopes, livemode, expiresAt, href: keyAddress(id, req.baseUrl), list: ownKeys(req.baseUrl) },
+    holder: 'your Organization',
     secret,
     previous: previous && { expiresAt: previous.expiresAt, isEnded },
     snippets: makeSnippets(originOf(req), { id, secret, scopes }, product),

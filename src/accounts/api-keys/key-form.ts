@@ -1,10 +1,11 @@
+import type { z } from 'zod';
 import { AppError, type ErrorPlace } from '../../core/errors.js';
 import { parseInput } from '../../core/http/validate.js';
 import { fieldError, listField, refuseIgnored, textField, type FormFields } from '../../core/pages/form.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { KeyDetails } from './queries.js';
 import type { Scope } from './scopes.js';
-import { createApiKeySchema, rotateApiKeySchema } from './schema.js';
+import { rotateApiKeySchema } from './schema.js';
 
 const GRACE_DAY_MINUTES = DAY_MS / MINUTE_MS;
 
@@ -75,11 +76,17 @@ export function keyFormValues(id: string, like?: KeyDetails): FormFields {
   return { id, name, livemode: String(livemode), preset, scopes, expiry: 'never', expiresAt: '' };
 }
 
-export function readKeyForm(fields: FormFields, nowMs: number, offered: readonly Scope[]) {
+/** @param offered none if the form has no presets */
+export function readKeyForm<Schema extends NewKeySchema>(
+  schema: Schema,
+  fields: FormFields,
+  nowMs: number,
+  offered: readonly Scope[] = [],
+) {
   const errors: ErrorPlace[] = [];
   const preset = collect(errors, () => readPreset(fields, offered));
   const input = collect(errors, () =>
-    parseInput(createApiKeySchema, {
+    parseInput(schema, {
       name: textField(fields, 'name') ?? '',
       livemode: toBoolean(textField(fields, 'livemode')),
       scopes: preset?.scopes ?? listField(fields, 'scopes'),
@@ -91,9 +98,10 @@ export function readKeyForm(fields: FormFields, nowMs: number, offered: readonly
   if (errors.length > 0 || input === undefined || expiresAt === undefined)
     throw new AppError('invalid_request', 'The form has mistakes.', { errors });
   // An empty id is rejected later as not fresh.
-  const { name, livemode, scopes } = input;
-  return { id: textField(fields, 'id') ?? '', name, livemode, scopes, expiresAt };
+  return { ...(input as Omit<z.output<Schema>, 'expiresAt'>), id: textField(fields, 'id') ?? '', expiresAt };
 }
+
+type NewKeySchema = z.ZodType<{ name: string; livemode: boolean; expiresAt?: string | null | undefined }>;
 
 /**
  * Undefined if the scopes were chosen individually. Selected scopes outside the preset would be ignored, so they are
@@ -126,7 +134,7 @@ function collect<T>(errors: ErrorPlace[], read: () => T): T | undefined {
 const toBoolean = (value: string | undefined) =>
   value === 'true' ? true : value === 'false' ? false : undefined;
 
-export function readExpiry(fields: FormFields, nowMs: number): Date | null {
+function readExpiry(fields: FormFields, nowMs: number): Date | null {
   const choice = textField(fields, 'expiry') ?? 'never';
   const typed = textField(fields, 'expiresAt');
   if (!expiryChoices.some(({ value }) => value === choice))

@@ -37,7 +37,7 @@ import { canManage, readId, readUsedScopes, requireKeyDetails, SECTION, showBudg
 import { GATHERED_MS } from './key-use.js';
 import { listApiKeysSchema } from './schema.js';
 import { isSecretShaped } from './bearer-key.js';
-import { keyAddress, keyStates, showPrefix, toKeyView, whatScopeAllows } from './view.js';
+import { keyAddress, keyStates, showPrefix, toKeyView, whatScopeAllows, type KeyList } from './view.js';
 
 export function apiKeyPages(deps: KeyPageDeps): Router {
   const router = pageRouter();
@@ -235,8 +235,8 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
       label,
       isCurrent: value === range,
     })),
-    previous: toNeighbour(req, key.rotatedFromId, key.previousPrefix),
-    successor: toNeighbour(req, key.successorId, key.successorPrefix),
+    previous: toNeighbour(view.list, key.rotatedFromId, key.previousPrefix, key.id),
+    successor: toNeighbour(view.list, key.successorId, key.successorPrefix, key.successorId),
     // A portal shows no usage by key.
     usageHref: sessionOf(res).portal ? undefined : `/dashboard/usage?key=${key.id}`,
   });
@@ -246,5 +246,8 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
 const isCounted = ({ createdAt }: KeyDetails, nowMs: number): boolean =>
   nowMs - createdAt.getTime() >= GATHERED_MS;
 
-const toNeighbour = ({ baseUrl }: Request, id: string | null, prefix: string | null) =>
-  id === null || prefix === null ? undefined : { href: keyAddress(id, baseUrl), prefix: showPrefix(prefix) };
+/** @param newId of the two, the one that has the page of their cut-over */
+const toNeighbour = ({ href }: KeyList, id: string | null, prefix: string | null, newId: string | null) =>
+  id === null || prefix === null
+    ? undefined
+    : { href: `${href}/${id}`, prefix: showPrefix(prefix), cutOver: `${href}/${newId}/cut-over` };

@@ -1,7 +1,7 @@
 import { formatCount, formatDuration } from '../../core/pages/format.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { stateOf, type ChangeBudget } from './api-keys.js';
-import type { KeyDetails, KeyState } from './queries.js';
+import type { KeyDetails, KeyRow, KeyState } from './queries.js';
 import type { Scope, ServiceScope } from './scopes.js';
 
 export const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'bad' | 'none' }> = {
@@ -13,6 +13,32 @@ export const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn
 
 export const keyStates = Object.entries(stateBadges).map(([value, { label }]) => ({ value, label }));
 
+/** A list of keys, whose address begins those of its keys. */
+export interface KeyList {
+  label: string;
+  href: string;
+}
+
+export const ownKeys = (home = '/dashboard'): KeyList => ({ label: 'API keys', href: `${home}/api-keys` });
+
+/** For pages of API keys and of service keys. */
+export function toShownKey(
+  { prefix, livemode, ...key }: Pick<KeyRow, Exclude<keyof KeyRow, 'createdBy'>>,
+  list: KeyList,
+  nowMs: number,
+) {
+  const state = stateOf(key, nowMs);
+  return {
+    ...key,
+    list,
+    href: `${list.href}/${key.id}`,
+    prefix: showPrefix(prefix),
+    state,
+    badge: stateBadges[state],
+    mode: livemode ? 'live' : 'test',
+  };
+}
+
 /** @param home the beginning of the page's links */
 export function toKeyView(
   key: KeyDetails,
@@ -20,30 +46,17 @@ export function toKeyView(
   nowMs: number,
   home = '/dashboard',
 ) {
-  const { id, name, scopes, livemode, createdAt, lastUsedAt, expiresAt, revokedAt } = key;
-  const state = stateOf(key, nowMs);
+  const isService = key.serviceKeyId !== null;
   return {
-    id,
-    href: keyAddress(id, home),
-    name,
-    prefix: showPrefix(key.prefix),
-    state,
-    badge: stateBadges[state],
-    mode: livemode ? 'live' : 'test',
-    scopes,
-    createdAt,
-    lastUsedAt,
-    expiresAt,
-    revokedAt,
+    ...toShownKey(key, ownKeys(home), nowMs),
     // A portal names no people.
     creator: home === '/portal' ? undefined : toCreator(key),
-    hints:
-      key.serviceKeyId === null ? findHints(key, usedScopes, nowMs).map((hint) => toHint(hint, home)) : [],
-    isService: key.serviceKeyId !== null,
+    hints: isService ? [] : findHints(key, usedScopes, nowMs).map((hint) => toHint(hint, home)),
+    isService,
   };
 }
 
-export const keyAddress = (id: string, home = '/dashboard'): string => `${home}/api-keys/${id}`;
+export const keyAddress = (id: string, home?: string): string => `${ownKeys(home).href}/${id}`;
 
 export const showPrefix = (prefix: string): string => `${prefix}…`;
 

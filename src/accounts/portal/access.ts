@@ -78,7 +78,8 @@ export function requirePortal(context: Pick<Context, 'config' | 'db' | 'clock'>)
 }
 
 function toPrincipal(session: PortalSession): SessionPrincipal | undefined {
-  const { organization, member, pages, hashedToken, createdBy } = session;
+  const { organization, member, pages, createdBy } = session;
+  const hashedToken = session.hashedToken!;
   const { id: orgId, slug: orgSlug, name: orgName } = organization;
   const canManage = member?.role && isManager(member.role) && pages.includes('keys');
   if (!canManage || whyNoKeys(organization) !== undefined) return undefined;

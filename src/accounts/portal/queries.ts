@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { memberships, organizations, users } from '../organizations/table.js';
 import { operators } from '../identity/table.js';
@@ -25,54 +25,31 @@ const isOfMember = and(
   eq(memberships.userId, portalSessions.memberId),
 );
 
-export type PortalSession = NonNullable<Awaited<ReturnType<typeof findSession>>>;
+export type PortalSession = Awaited<ReturnType<typeof selectSessions>>[number];
 
-export async function findSession(orm: Orm, hashedToken: string, now: Date) {
-  const [session] = await orm
+/** Newest first. The member has no role after losing the membership. */
+const selectSessions = (orm: Orm, which: SQL, now: Date, limit: number) =>
+  orm
     .select({
-      id: portalSessions.id,
-      hashedToken: sql<string>`${portalSessions.hashedToken}`,
-      pages: portalSessions.pages,
-      livemode: portalSessions.livemode,
-      subject: portalSessions.subject,
-      returnUrl: portalSessions.returnUrl,
-      accent: portalSessions.accent,
-      createdBy: portalSessions.createdBy,
-      operatorId: portalSessions.operatorId,
-      expiresAt: portalSessions.expiresAt,
+      ...getTableColumns(portalSessions),
       organization: organizations,
+      serviceKeyName: serviceKeys.name,
       member: { userId: users.id, email: users.email, userName: users.name, role: memberships.role },
     })
     .from(portalSessions)
     .innerJoin(organizations, eq(organizations.id, portalSessions.organizationId))
     .leftJoin(serviceKeys, eq(serviceKeys.id, portalSessions.serviceKeyId))
     .leftJoin(memberships, isOfMember)
-    .leftJoin(users, eq(users.id, memberships.userId))
-    .where(and(eq(portalSessions.hashedToken, hashedToken), isAlive(now)));
-  return session;
-}
-
-export const listSessions = (orm: Orm, organizationId: string, now: Date, limit: number) =>
-  orm
-    .select({
-      id: portalSessions.id,
-      pages: portalSessions.pages,
-      subject: portalSessions.subject,
-      livemode: portalSessions.livemode,
-      createdBy: portalSessions.createdBy,
-      serviceKeyName: serviceKeys.name,
-      memberEmail: users.email,
-      createdAt: portalSessions.createdAt,
-      expiresAt: portalSessions.expiresAt,
-      isOpened: sql<boolean>`${portalSessions.hashedToken} is not null`,
-    })
-    .from(portalSessions)
-    .innerJoin(organizations, eq(organizations.id, portalSessions.organizationId))
-    .leftJoin(serviceKeys, eq(serviceKeys.id, portalSessions.serviceKeyId))
     .leftJoin(users, eq(users.id, portalSessions.memberId))
-    .where(and(eq(portalSessions.organizationId, organizationId), isAlive(now)))
+    .where(and(which, isAlive(now)))
     .orderBy(desc(portalSessions.id))
     .limit(limit);
+
+export const findSession = async (orm: Orm, hashedToken: string, now: Date) =>
+  (await selectSessions(orm, eq(portalSessions.hashedToken, hashedToken), now, 1))[0];
+
+export const listSessions = (orm: Orm, organizationId: string, now: Date, limit: number) =>
+  selectSessions(orm, eq(portalSessions.organizationId, organizationId), now, limit);
 
 export async function insertSession(tx: Tx, row: typeof portalSessions.$inferInsert): Promise<void> {
   await tx.insert(portalSessions).values(row);

@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import { readJsonBody, hasBody } from '../../core/http/body.js';
+import type { Tx } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { originOf } from '../../core/http/request.js';
@@ -8,7 +9,7 @@ import { defineRoute, json, type RouteDescription } from '../../core/reference/d
 import { preferKeyError, readHashedSecret } from '../api-keys/bearer-key.js';
 import { authenticateCall, type CallDeps } from '../api-keys/key-use.js';
 import { keyAuthority } from '../api-keys/authority.js';
-import { change, type Authority } from '../audit/audit.js';
+import { change } from '../audit/audit.js';
 import { deletedResponses, operatorRoute } from '../identity/operator/define-route.js';
 import { MAX_BODY_BYTES, sendDeleted } from '../identity/operator/http.js';
 import { whereaboutsOf } from '../identity/session/session.js';
@@ -41,16 +42,11 @@ export const portalRoutes = [
     responses,
     body: { schema: portalSessionInputSchema, maxBytes: MAX_BODY_BYTES, isOptional: true },
     handler: (deps: PortalDeps) => async (req, res) => {
-      const input = await preferKeyError(
-        () => authenticate(deps, req),
-        () => readInput(req, res),
-      );
-      const { organization, serviceKeyId, ...author } = await authenticate(deps, req);
+      const authenticate = () => authenticateVendor(deps, req, res);
+      const input = await preferKeyError(authenticate, () => readInput(req, res));
+      const { slug, source, change } = await authenticate();
       if (input.member !== undefined) await deps.keys.authenticate(readHashedSecret(req), 'portal:keys');
-      const source = { ...whereaboutsOf(req, res, deps.clock), ...author, serviceKeyId };
-      const made = await change(deps, author.by, (tx) =>
-        createPortalSession(tx, organization, input, source),
-      );
+      const made = await change((tx) => createPortalSession(tx, slug, input, source));
       sendJson(res, 201, toJson(toAnswer(req, made)));
     },
   }),
@@ -60,9 +56,8 @@ export const portalRoutes = [
     operationId: 'endPortalSessions',
     responses: deletedResponses,
     handler: (deps: PortalDeps) => async (req, res) => {
-      const { organization, ...author } = await authenticate(deps, req);
-      const source = { ...whereaboutsOf(req, res, deps.clock), ...author };
-      await change(deps, author.by, (tx) => endPortalSessions(tx, organization, source));
+      const { slug, source, change } = await authenticateVendor(deps, req, res);
+      await change((tx) => endPortalSessions(tx, slug, source));
       sendDeleted(res);
     },
   }),
@@ -73,19 +68,21 @@ async function readInput(req: Request, res: Response) {
   return parseExactly(portalSessionInputSchema, value);
 }
 
-async function authenticate(deps: PortalDeps, request: Request<object>) {
+async function authenticateVendor(deps: PortalDeps, request: Request<object>, res: Response) {
   const req = request as Request;
-  const organization = String(req.params.slug);
-  const { orgId, keyId, serviceKeyId } = await authenticateCall(
-    deps,
-    readHashedSecret(req),
-    description.scope,
-  );
-  const by: Authority = {
-    ...keyAuthority(orgId, keyId, description.scope),
-    lock: (tx) => lockOrganizationId(tx, orgId),
+  const { scope } = description;
+  const { orgId, keyId, serviceKeyId } = await authenticateCall(deps, readHashedSecret(req), scope);
+  const by = { ...keyAuthority(orgId, keyId, scope), lock: (tx: Tx) => lockOrganizationId(tx, orgId) };
+  const source = {
+    ...whereaboutsOf(req, res, deps.clock),
+    actor: `service_key:${serviceKeyId}`,
+    serviceKeyId,
   };
-  return { organization, serviceKeyId, actor: `service_key:${serviceKeyId}`, by };
+  return {
+    slug: String(req.params.slug),
+    source,
+    change: <T>(work: (tx: Tx) => Promise<T>) => change(deps, by, work),
+  };
 }
 
 const PATH = '/operator/organizations/{slug}/portal-sessions';

@@ -5,6 +5,15 @@ import { sessionOf } from '../identity/session/session.js';
 import type { PortalSession } from './queries.js';
 import type { PortalPage } from './table.js';
 
+export const portalEntries: { page: PortalPage; path: string; label: string }[] = [
+  { page: 'usage', path: '/usage', label: 'Usage' },
+  // On the same page, without the sums.
+  { page: 'events', path: '/usage', label: 'Events' },
+  { page: 'entitlements', path: '/entitlements', label: 'Entitlements' },
+  { page: 'credits', path: '/credits', label: 'Credits' },
+  { page: 'keys', path: '/api-keys', label: 'API keys' },
+];
+
 /** A member reads an Organization's pages in the dashboard, a person without an account reads them in the portal. */
 export interface Viewer {
   orgId: string;

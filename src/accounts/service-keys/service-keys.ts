@@ -1,24 +1,11 @@
 import { v7 as uuid } from 'uuid';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import { isFreshId } from '../../core/ids.js';
-import { fieldError } from '../../core/pages/form.js';
-import { MINUTE_MS } from '../../core/time.js';
 import { generateSecret, hashSecret } from '../api-keys/bearer-key.js';
-import { refuseUnlessActive, stateOf } from '../api-keys/api-keys.js';
-import type { ServiceScope } from '../api-keys/scopes.js';
+import { endOfGrace, refuseStale, refuseUnlessActive, stateOf } from '../api-keys/api-keys.js';
 import { recordOperatorAudit } from '../audit/audit.js';
 import type { Source } from '../identity/source.js';
 import { endServiceKey, findServiceKey, insertServiceKey, type ServiceKey } from './queries.js';
-
-export interface ServiceKeyInput {
-  /** For a form, so that submitting it twice creates one key. */
-  id?: string | undefined;
-  name: string;
-  livemode: boolean;
-  scopes: readonly ServiceScope[];
-  expiresAt: Date | null;
-}
 
 export interface NewServiceKey {
   key: ServiceKey;
@@ -30,23 +17,22 @@ const PREFIX_LENGTH = 16;
 
 export async function createServiceKey(
   tx: Tx,
-  input: ServiceKeyInput,
+  input: Omit<Values, 'id' | 'rotatedFromId'> & {
+    /** For a form, so that submitting it twice creates one key. */
+    id?: string;
+  },
   source: Source,
 ): Promise<NewServiceKey> {
-  const { at } = source;
-  const { id = uuid(), expiresAt } = input;
-  if (input.id !== undefined && !isFreshId(id, at.getTime())) throw fieldError('id', 'is not fresh');
-  if (expiresAt !== null && expiresAt <= at) throw fieldError('expiresAt', 'must be in the future');
+  const { id = uuid() } = input;
+  refuseStale(input, source.at);
   if (await findServiceKey(tx, id))
     throw new AppError(
       'invalid_request',
       'This form has already created a service key, and its secret was shown once.',
     );
-  const values = { ...input, id, scopes: [...input.scopes], rotatedFromId: null };
-  return add(tx, values, 'service_key.created', {}, source);
+  return add(tx, { ...input, id, rotatedFromId: null }, 'service_key.created', {}, source);
 }
 
-/** The old key stays valid for the grace period or until its own expiry, whichever comes first. */
 export async function rotateServiceKey(
   tx: Tx,
   id: string,
@@ -59,10 +45,9 @@ export async function rotateServiceKey(
   const values = { id: uuid(), name, livemode, scopes, expiresAt, rotatedFromId: id };
   const details = { graceMinutes, previousId: id };
   const added = await add(tx, values, 'service_key.rotated', details, source);
-  const graceEnd = new Date(source.at.getTime() + graceMinutes * MINUTE_MS);
-  const endsAt = expiresAt !== null && expiresAt <= graceEnd ? expiresAt : graceEnd;
-  await endServiceKey(tx, id, { expiresAt: endsAt });
-  return { ...added, previous: { ...old, expiresAt: endsAt, successorId: added.key.id } };
+  const end = { expiresAt: endOfGrace(old, source.at, graceMinutes) };
+  await endServiceKey(tx, id, end);
+  return { ...added, previous: { ...old, ...end, successorId: added.key.id } };
 }
 
 export async function revokeServiceKey(tx: Tx, id: string, source: Source): Promise<ServiceKey> {
@@ -81,9 +66,11 @@ export async function getServiceKey(orm: Orm, id: string): Promise<ServiceKey> {
   return key;
 }
 
+type Values = Pick<ServiceKey, 'id' | 'name' | 'livemode' | 'scopes' | 'expiresAt' | 'rotatedFromId'>;
+
 async function add(
   tx: Tx,
-  values: Pick<ServiceKey, 'id' | 'name' | 'livemode' | 'scopes' | 'expiresAt' | 'rotatedFromId'>,
+  values: Values,
   action: string,
   more: Record<string, unknown>,
   source: Source,
@@ -98,7 +85,6 @@ async function add(
 }
 
 export function toServiceKeyJson(key: ServiceKey, nowMs: number) {
-  const { id, name, prefix, scopes, livemode, lastUsedAt, expiresAt, revokedAt, createdAt } = key;
-  const state = stateOf(key, nowMs);
-  return { id, name, prefix, scopes, livemode, state, lastUsedAt, expiresAt, revokedAt, createdAt };
+  const { rotatedFromId: _old, successorId: _new, ...shown } = key;
+  return { ...shown, state: stateOf(key, nowMs) };
 }

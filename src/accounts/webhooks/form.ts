@@ -11,7 +11,12 @@ export type EndpointForms = ReturnType<typeof createEndpointForms>;
 
 export function createEndpointForms(all: WebhookTypes, { webhookInputSchema }: WebhookSchemas) {
   const typeNames = Object.keys(all);
-  const types = Object.entries(all).map(([value, { summary }]) => ({ value, label: value, note: summary }));
+  const types = Object.entries(all).map(([value, { summary }]) => ({
+    value,
+    label: value,
+    note: summary,
+    group: value.split('.')[0]!.replace('api_key', 'API key'),
+  }));
 
   function read(fields: FormFields, isEnabled: boolean): EndpointInput {
     const livemode = textField(fields, 'livemode');

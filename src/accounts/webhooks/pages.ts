@@ -1,6 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Orm } from '../../core/db/client.js';
+import { firstIdOf } from '../../core/ids.js';
 import { isUuid } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
@@ -16,7 +17,7 @@ import {
   readQuery,
 } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import { HOUR_MS } from '../../core/time.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { memberActor } from '../identity/session/authority.js';
 import { sessionOf } from '../identity/session/session.js';
 import {
@@ -34,6 +35,7 @@ import {
 } from './endpoints.js';
 import { createEndpointForms, type EndpointForms } from './form.js';
 import {
+  countDeliveries,
   findDelivery,
   listAttempts,
   listDeliveries,
@@ -77,15 +79,19 @@ export function webhookPages(context: EndpointDeps, types: WebhookTypes): Router
 function addListPages(router: Router, deps: PagesDeps): void {
   router.get('/webhooks', onlyPages, mayManage, async (req, res) => {
     const { orgId } = sessionOf(res);
+    const now = deps.clock.now();
     const endpoints = await listEndpoints(deps.db.orm, orgId);
+    const ids = endpoints.map(({ id }) => id);
+    const counts = await countDeliveries(deps.db.orm, orgId, ids, firstIdOf(now - 7 * DAY_MS));
     const last = await Promise.all(
-      endpoints.map(({ id }) => listDeliveries(deps.db.orm, { orgId, endpointId: id }, { limit: 1 })),
+      ids.map((id) => listDeliveries(deps.db.orm, { orgId, endpointId: id }, { limit: 1 })),
     );
     const notices = { deleted: 'The endpoint is deleted. Nothing more is sent to it.' };
     const page = { view: 'accounts/webhooks/list', title: 'Webhooks', section, notices };
     await renderPage(deps, req, res, page, {
       endpoints: endpoints.map((endpoint, i) => ({
-        ...toEndpointView(endpoint, deps.clock.now()),
+        ...toEndpointView(endpoint, now),
+        counts: counts.find(({ endpointId }) => endpointId === endpoint.id) ?? { all: 0, failed: 0 },
         last: last[i]!.map((row) => toDeliveryView(endpoint.id, row))[0] ?? null,
       })),
       typeCount: deps.forms.typeCount,

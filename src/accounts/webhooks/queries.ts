@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, getTableColumns, gte, lt, sql, type SQL } from 'drizzle-orm';
+import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
 import { webhookAttempts, webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
@@ -133,6 +133,24 @@ export const listDeliveries = (
     )
     .orderBy(desc(webhookDeliveries.messageId))
     .limit(limit);
+
+/** Of each endpoint. A delivery that waits for another attempt has failed, too. */
+export const countDeliveries = (orm: Orm, orgId: string, endpointIds: string[], firstId: string) =>
+  orm
+    .select({
+      endpointId: webhookDeliveries.endpointId,
+      all: sql<number>`count(*)::int`,
+      failed: sql<number>`(count(*) filter (where status <> 'delivered' and failures > 0))::int`,
+    })
+    .from(webhookDeliveries)
+    .where(
+      and(
+        eq(webhookDeliveries.orgId, orgId),
+        inArray(webhookDeliveries.endpointId, endpointIds),
+        gte(webhookDeliveries.messageId, firstId),
+      ),
+    )
+    .groupBy(webhookDeliveries.endpointId);
 
 export interface DeliveryKey {
   orgId: string;

@@ -1,3 +1,5 @@
+import { ticksAround } from './line-chart.js';
+
 /** One bar of a chart. Doubles are precise enough for pixel positions; the chart's table shows the exact numbers. */
 
 export interface Bar {
@@ -81,18 +83,8 @@ const percent = (value: number): string => `${Number(value.toFixed(3))}%`;
 /** Caps the value, because the sum of very long decimals may overflow a double. */
 const finite = (value: number): number => Math.min(value, 1e300);
 
-const almost = 1 - 1e-9;
-
-export function niceTicks(max: number, isWhole = false): number[] {
-  if (!(max > 0)) return [0, 1];
-  const rough = max / 4;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const steps = [1, 2, 2.5, 5, 10].map((factor) => Number((factor * power).toPrecision(12)));
-  const step = steps.find((step) => step >= rough * almost && (!isWhole || Number.isInteger(step)))!;
-  const count = Math.ceil((max / step) * almost);
-  // Repeated addition would accumulate rounding errors.
-  return Array.from({ length: count + 1 }, (_, i) => Number((i * step).toPrecision(12)));
-}
+export const niceTicks = (max: number, isWhole = false): number[] =>
+  max > 0 ? ticksAround(0, max, isWhole) : [0, 1];
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 4 });
 

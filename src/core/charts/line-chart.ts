@@ -113,12 +113,13 @@ function toBridges(
   });
 }
 
-export function ticksAround(min: number, max: number): number[] {
+export function ticksAround(min: number, max: number, isWhole = false): number[] {
   const span = max - min;
   if (!(span > 0)) return [-1, 0, 1];
   const rough = span / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * (1 - 1e-9))!;
+  const steps = [1, 2, 2.5, 5, 10].map((factor) => factor * power);
+  const step = steps.find((size) => size >= rough * (1 - 1e-9) && (!isWhole || Number.isInteger(size)))!;
   const [first, last] = [Math.floor(min / step + 1e-9), Math.ceil(max / step - 1e-9)];
   // Repeated addition would accumulate rounding errors.
   return Array.from({ length: last - first + 1 }, (_, i) => {

@@ -5,7 +5,10 @@ const MAX_RUN_MS = 15_000;
 
 export const FIRST = '00000000-0000-0000-0000-000000000000';
 
-/** If a run reaches its limit, the next run continues from there. */
+/**
+ * If a run reaches its limit, the next run continues from there. A row that fails does not keep others from being
+ * handled; the run fails at its end.
+ */
 export function walk<Row, Place>(
   first: Place,
   read: (after: Place) => Promise<Row[]>,
@@ -15,16 +18,20 @@ export function walk<Row, Place>(
   let after = first;
   return async () => {
     const until = performance.now() + MAX_RUN_MS;
-    for (let batch = 0; batch < BATCHES_PER_RUN; batch++) {
+    const isOver = () => performance.now() >= until;
+    const errors: unknown[] = [];
+    for (let batch = 0; batch < BATCHES_PER_RUN && !isOver(); batch++) {
       const rows = await read(after);
       for (const row of rows) {
-        await handle(row);
-        if (performance.now() < until) continue;
+        await handle(row).catch((error) => errors.push(error));
         after = placeOf(row);
-        return;
+        if (isOver()) break;
       }
-      after = rows.length < BATCH ? first : placeOf(rows.at(-1)!);
-      if (after === first) return;
+      if (rows.length < BATCH && !isOver()) {
+        after = first;
+        break;
+      }
     }
+    if (errors.length > 0) throw errors[0];
   };
 }

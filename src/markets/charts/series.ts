@@ -143,7 +143,7 @@ export function toSeriesChart({
       .map(({ name }, i) => ({ name, values: rows.map(({ values }) => values[i]!) }))
       // The first series is the chart's subject.
       .toReversed(),
-    formatTick,
+    formatTick: (value) => formatTick(value) + (unit && `\u00a0${unit}`),
   });
   return {
     ...chart,
@@ -207,7 +207,7 @@ function describe(points: readonly SeriesPoint[], series: readonly Series[], uni
     const mean = meanOf(points, name);
     return mean === null ? [] : [`${label} ${formatFixed(mean, 2)}${unit && `\u00a0${unit}`}`];
   });
-  return `Mean over ${formatCount(total, 'forecast')}: ${means.join(', ')}. Smaller is better.`;
+  return `Mean over ${formatCount(total, 'forecast')}: ${means.join(', ')}.`;
 }
 
 /** At the end of each line, shifted until no two overlap. */

@@ -63,6 +63,7 @@ export function findFirstStep(nowMs: number): number {
 export async function seedDemoTrading(
   context: Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'lifecycle'>,
   demo: { keys: Pick<DemoKeys, 'trading'> },
+  useFits: (fits: FitBook) => void,
   signal = new AbortController().signal,
 ): Promise<void> {
   const { db, clock, config } = context;
@@ -100,6 +101,7 @@ export async function seedDemoTrading(
     if (!reconstructed) return;
     past.ms = nowMs;
     const training = await reconstructed.learn(part!, signal);
+    useFits(await training.fitsAt(new Date(nowMs)));
     // In memory; another job stores the same records once the service is ready.
     const records: JudgedRecord[] = [];
     for await (const recalled of reconstructed.recall(part!, training, signal))

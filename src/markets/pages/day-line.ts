@@ -3,6 +3,7 @@ import { formatFixed, formatTick } from '../../core/charts/text.js';
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { DayForecast } from '../learning/forecast.js';
 import type { MinuteFeed } from '../weather/minutes.js';
+import { kindLabels } from './labels.js';
 
 const HOURS = 24;
 /** Points in an hour. One-minute readings are drawn at the points around them. */
@@ -18,7 +19,7 @@ interface Span {
   highestF: number;
 }
 
-/** A day's forecast, the station's reports so far and the bounds of its one-minute readings. Null without any hour. */
+/** A day's temperatures in the weather model, the station's reports so far and the bounds of its one-minute readings. Null without any hour. */
 export function toDayLine(
   { kind, observed, curveF, extremeHours }: LineDay,
   feed: Pick<MinuteFeed, 'changes' | 'latestAt' | 'problem'> | null,
@@ -38,17 +39,8 @@ export function toDayLine(
       highestF,
     };
   });
-  const most = kind === 'daily_maximum' ? Math.max : Math.min;
-  const known = (values: readonly (number | null | undefined)[]) =>
-    values.filter((value) => typeof value === 'number');
-  const facts = [
-    `${formatFixed(most(...known(hoursF)), 1)}° in hourly reports`,
-    observed?.minutes &&
-      `${[...new Set([observed.minutes.lowestF, observed.minutes.highestF])].join(' or ')}° in one-minute readings`,
-    curveF && `${formatFixed(most(...curveF), 1)}° in the hourly forecast`,
-  ].filter((fact) => typeof fact === 'string' && !fact.includes('Infinity'));
   const chart = toLineChart({
-    summary: `${kind === 'daily_maximum' ? 'Highest' : 'Lowest'}: ${facts.join(', ')}.${describeHours(extremeHours)}`,
+    summary: describeHours(kind, extremeHours),
     labels: points.map(() => ''),
     axis: points.map((_, i) => clock(Math.floor(i / PER_HOUR))),
     lines: [
@@ -78,11 +70,11 @@ export function toDayLine(
       .join(' '),
     legend: [
       { name: 'model', label: 'Hourly reports (dots)' },
-      { name: 'market', label: 'Forecast' },
+      { name: 'market', label: 'Weather model, not corrected' },
     ],
     table: {
       caption: 'The day so far, °F, in local standard time',
-      columns: ['Hour', 'Report', 'One-minute readings', 'Forecast'],
+      columns: ['Hour', 'Report', 'One-minute readings', 'Weather model'],
       rows: Array.from({ length: HOURS }, (_, hour) => {
         const at = start.getTime() + hour * HOUR_MS;
         const span = spanOf(at, at + HOUR_MS - 1);
@@ -100,10 +92,10 @@ export function toDayLine(
 const format = (temperatureF: number | null | undefined): string =>
   temperatureF == null ? 'none' : formatFixed(temperatureF, 1);
 
-function describeHours(hours: DayForecast['extremeHours']): string {
-  if (!hours) return '';
+function describeHours(kind: DayForecast['kind'], hours: DayForecast['extremeHours']): string {
+  if (!hours) return 'Temperatures of the day.';
   const why = hours.days === 0 ? 'not yet learned for this station' : `learned from ${hours.days} days`;
-  return ` It usually occurs from ${clock(hours.from)} to ${clock(hours.to)} (${why}); resting orders near it are cancelled then.`;
+  return `The ${kindLabels[kind].value.toLowerCase()} usually occurs from ${clock(hours.from)} to ${clock(hours.to)} (${why}); resting orders near it are cancelled then.`;
 }
 
 /** Each change holds until the next one, the last until the newest reading. */

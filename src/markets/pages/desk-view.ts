@@ -1,6 +1,5 @@
-import { formatCount, formatDecimal, formatPrice } from '../../core/pages/format.js';
+import { formatCount, formatDecimal, formatDegrees, formatPrice } from '../../core/pages/format.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
-import type { Holding } from '../ledger/positions.js';
 import { asksOf } from '../market/book.js';
 import { valueOf } from '../market/contracts.js';
 import type { MarketEvent } from '../market/event.js';
@@ -39,12 +38,11 @@ export function listOpportunities(
   { kind, q }: { kind: TemperatureKind; q: string },
 ) {
   const reports = new Map(own.signals.events.map((report) => [report.eventTicker, report]));
-  const held = (event: MarketEvent) =>
-    event.markets.flatMap(({ ticker }) => own.holdings.get(ticker) ?? []).map(nameHolding);
+  const held = (event: MarketEvent) => event.markets.filter(({ ticker }) => own.holdings.has(ticker)).length;
   const isWanted = (event: MarketEvent) =>
     event.kind === kind &&
     isTradable(event, now) &&
-    (held(event).length > 0 || currentSignals(reports.get(event.eventTicker), now).length > 0);
+    (held(event) > 0 || currentSignals(reports.get(event.eventTicker), now).length > 0);
   const events = new Set([
     ...shownEvents(snapshot, kind, now),
     ...snapshot.events.filter((event) => isWanted(event)),
@@ -53,14 +51,12 @@ export function listOpportunities(
     .filter(({ station }) => isFound(station, q))
     .map((event) => {
       const day = forecastOf(snapshot.forecasts, event);
-      const expected = day ? expectedOf(day, event) : null;
       return {
         event,
         city: event.station.city,
         when: whenOf(event, now),
         href: addressOfEvent(event, { q }),
         isCurrent: event.eventTicker === chosen?.eventTicker,
-        expected: expected === null ? null : Math.round(expected),
         held: held(event),
         ...toChance(event, reports.get(event.eventTicker), { snapshot, day, now }),
       };
@@ -79,26 +75,26 @@ export function toOpportunities(input: DeskInput, asked: { kind: TemperatureKind
   return { rows, ...summarize(snapshot, own, now) };
 }
 
-const nameHolding = ({ contracts, side }: Holding): string =>
-  `${formatDecimal(contracts)} ${side.toUpperCase()}`;
-
 function toChance(
   event: MarketEvent,
   report: EventSignals | undefined,
   { snapshot, day, now }: { snapshot: Snapshot; day: DayForecast | undefined; now: Date },
 ) {
-  const [best, ...more] = currentSignals(report, now);
-  if (best) return { score: best.edge, signal: { ...toSignalView(best), more: more.length }, withheld: null };
+  const [best] = currentSignals(report, now);
+  if (best) {
+    const signal = toSignalView(best);
+    return { score: best.edge, signal, withheld: null, what: signal.title.replace('Buy ', '') };
+  }
   const count = report?.suppressed.filter(({ isWithheld }) => isWithheld).length ?? 0;
-  if (!report || !day || count === 0) return { score: 0, signal: null, withheld: null };
+  const expected = day ? expectedOf(day, event) : null;
+  const what = expected === null ? null : `${formatDegrees(Math.round(expected))} expected`;
+  if (!report || !day || count === 0) return { score: 0, signal: null, withheld: null, what };
   const { gate } = report;
   return {
     score: shareOf(gate) * edgeOf(event, day, snapshot),
     signal: null,
-    withheld: {
-      count,
-      evidence: gate.n === 0 ? null : Math.floor(shareOf(gate) * 100),
-    },
+    withheld: { evidence: gate.n === 0 ? null : Math.floor(shareOf(gate) * 100) },
+    what: `${formatDecimal(count)} withheld`,
   };
 }
 

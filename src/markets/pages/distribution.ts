@@ -23,7 +23,9 @@ export function toDistribution(
   const first = degrees[0]?.temperature;
   if (first === undefined) return null;
   const step = 100 / degrees.length;
-  const top = Math.max(...[...degrees, ...crowd].map(({ probability }) => probability), 1e-9) * 1.08;
+  const top =
+    Math.max(...[...degrees, ...crowd].map(({ probability }) => probability), 1e-9) *
+    (holdings.size > 0 ? 1.2 : 1.08);
   const toY = (probability: number) => (CHART_HEIGHT * (1 - probability / top)).toFixed(1);
   const likeliest = degrees.reduce((a, b) => (b.probability > a.probability ? b : a));
   const labels = new Map(event.markets.map(({ ticker, bracket }) => [ticker, bracketLabel(bracket)]));
@@ -52,7 +54,6 @@ export function toDistribution(
         hitX: percent(step * i),
         hitWidth: percent(step),
         label: describe(degree),
-        isLikeliest: degree === likeliest,
       };
     }),
     axis: degrees.map(({ temperature }) => ({
@@ -69,10 +70,6 @@ export function toDistribution(
       .join(''),
     pins: toPins(degrees, holdings, step),
     passed: toPassed(degrees, possibleDegrees(day.observed, event.kind), step),
-    members: day.membersF
-      .map(toX)
-      .filter((x) => x >= 0 && x <= 100)
-      .map(percent),
     observed: day.observed && observedMark(toX(day.observed.extremeF), day.observed.extremeF),
     rows: degrees.map((degree, i) => ({
       degree: degreeLabel(degree),
@@ -82,10 +79,6 @@ export function toDistribution(
     })),
     labels: {
       value: kindLabels[event.kind].value,
-      bar: isHour
-        ? 'Each bar is the step from one degree to the next'
-        : 'Each bar is a whole degree, as the report gives it',
-      lines: isHour ? 'mark the thresholds' : 'separate the brackets',
       bracket: isHour ? 'Highest threshold passed' : 'Bracket',
       passed: kindLabels[event.kind].passed,
     },

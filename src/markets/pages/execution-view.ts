@@ -22,6 +22,7 @@ export function toExecutionPage({ period, paper, nearExtreme, live }: ExecutionR
     isEmpty: shown.length === 0 && !shadow && !queue,
     queue,
     horizons,
+    finding: shown[0] && toFinding(shown[0]),
     fills: shown.map(({ name, sums }) => toFillsRow(name, sums)),
     results: shown.flatMap(({ name, sums }) => toResults(name, sums)),
     shadow: shadow && {
@@ -46,13 +47,38 @@ const toFillsRow = (
   contracts,
   fees,
   missed: judged === 0 ? null : `${formatDecimal(missed)} of ${formatDecimal(judged)} checked`,
-  missedContracts: missed === 0 ? null : formatCount(missedContracts, 'contract'),
+  missedNote: [
+    missed > 0 && formatCount(missedContracts, 'contract'),
+    judged > 0 && judged < fills && `${formatDecimal(fills - judged)} not checkable`,
+  ]
+    .filter(Boolean)
+    .join(', '),
   moves: after.map(({ fills: known, contracts: count, gain }, i) => ({
     label: `After ${horizons[i]} s`,
     move: gain === null ? null : formatMove(perContract(gain, count)),
     known: gain === null ? null : `of ${formatCount(known, 'fill')}`,
   })),
 });
+
+/** By the longest horizon. */
+function toFinding({
+  name,
+  sums: { judged, missed, after },
+}: {
+  name: string;
+  sums: FillSums;
+}): string | null {
+  const { gain, contracts } = after.at(-1)!;
+  if (gain === null) return null;
+  const move = perContract(gain, contracts);
+  const words =
+    move === 0n
+      ? 'not moved'
+      : `moved ${formatPrice(move < 0n ? -move : move)} ${move < 0n ? 'against' : 'in favour of'} the order`;
+  const misses =
+    judged === 0 ? '' : `; ${Math.round((missed / judged) * 100)}% of the checked fills would have missed`;
+  return `${name}: ${horizons.at(-1)} seconds after a fill, the price has ${words} on average${misses}.`;
+}
 
 const formatMove = (move: Micros): string =>
   move < 0n ? `−${formatPrice(-move)}` : `${move > 0n ? '+' : ''}${formatPrice(move)}`;

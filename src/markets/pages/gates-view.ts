@@ -63,12 +63,12 @@ function toCell(gate: Gate | undefined) {
   const share = evidenceShare(gate);
   if (gate.isOpen) return { level: 'open', share: 1, text: '✓', words: 'Open' };
   if (gate.n === 0) return { level: 'none', share, text: 'new', words: 'Closed, no settled day' };
-  const percent = `${Math.floor(share * 100)}%`;
+  const percent = share < 0.01 ? '<1%' : `${Math.floor(share * 100)}%`;
   const level = share < 1 / 3 ? 'far' : share < 2 / 3 ? 'half' : 'near';
   return {
     level,
     share,
-    text: share < 0.01 ? '' : percent,
+    text: percent,
     words: `Closed, ${percent} of the evidence needed`,
   };
 }

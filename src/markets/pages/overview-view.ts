@@ -32,8 +32,12 @@ export function toOthers(
   const from = cursor === undefined ? 0 : all.findIndex(({ ticker }) => ticker === cursor) + 1;
   const found = all.slice(from).filter((market) => isFoundMarket(market, q));
   const shown = found.slice(0, OTHERS_PAGE);
+  const rows = shown.map((market) => toRow(market, mayOpen));
+  const isShared = rows.every(({ problem }) => problem === rows[0]!.problem);
   return {
-    rows: shown.map((market) => toRow(market, mayOpen)),
+    rows,
+    /** Null unless all have the same. */
+    problem: isShared ? rows[0]?.problem : null,
     pager: toPager(
       MARKETS_PATH,
       { kind: 'others', q },

@@ -133,7 +133,7 @@ interface DeskFacts {
 }
 
 /** Besides open ones. */
-const ORDERS_SHOWN = 12;
+const ORDERS_SHOWN = 6;
 
 async function readFacts(
   { db, clock, config }: Context,

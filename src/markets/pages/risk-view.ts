@@ -91,7 +91,7 @@ function textOf(name: keyof RiskLimits, used: Micros | number): string {
 function aboutOf(name: keyof RiskLimits, use: LimitUse, snapshot: Snapshot | undefined): string | undefined {
   if (name === 'maxOrderContracts' && use.largestOrder > 0) return 'Largest order today.';
   if (name === 'maxOrderCost' && use.dearestOrder > 0n)
-    return 'Most expensive purchase today, before the fee.';
+    return 'Most expensive purchase today, including the fee.';
   if (name === 'maxPositionContracts' && use.largestPosition) {
     const { ticker, side } = use.largestPosition;
     const { day, label } = findMarketView(ticker, snapshot);

@@ -57,6 +57,7 @@ function describeFirstScores({
   ];
 }
 
+const OBSERVED_HOURS = 6;
 /** `GET /scores` has all records. */
 const SHOWN_RESULTS = 14;
 
@@ -87,7 +88,7 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: Gat
       { name: 'market', label: 'Market', bins: diagnostics.reliability.market },
     ]),
     models: toModels(answer),
-    leads: answer.leads.map(({ leadHours }) => `${leadHours} h`),
+    leads: tellingLeads(answer).map(({ leadHours }) => `${leadHours} h`),
     results: toResults(answer),
     asOf: new Date(answer.asOf),
   };
@@ -146,8 +147,13 @@ function describeUncalibrated({ n, model, market }: ScoreSummary): string {
   return `${formatCount(n, 'forecast')} made before the model could be calibrated ${n === 1 ? 'is' : 'are'} left out${scores}.`;
 }
 
+/** Hours before its end, a day's extreme has usually been observed, so the probabilities are all near 100%. */
+const tellingLeads = ({ kind, leads }: ScoresAnswer) =>
+  leads.filter(({ leadHours }) => kind === 'hourly' || leadHours > OBSERVED_HOURS);
+
 /** Newest first, with the probability given to the outcome at each lead. */
-function toResults({ records, leads }: ScoresAnswer) {
+function toResults(answer: ScoresAnswer) {
+  const { records } = answer;
   const results = groupBy(records, ({ date, hour, station }) => `${date} ${hour} ${station}`);
   return [...results.values()].slice(0, SHOWN_RESULTS).map((ofDay) => {
     const { date, hour, station, temperatureF } = ofDay[0]!;
@@ -156,7 +162,7 @@ function toResults({ records, leads }: ScoresAnswer) {
       city: findPlace(station)?.city ?? station,
       temperature: `${formatDegrees(temperatureF, hour === null ? 0 : 2)}F`,
       isCalibrated: ofDay.every(({ method }) => method !== 'raw_ensemble'),
-      given: leads.map(({ leadHours }) => ({
+      given: tellingLeads(answer).map(({ leadHours }) => ({
         lead: `${leadHours} h`,
         ...toGiven(ofDay.find((record) => record.leadHours === leadHours)),
       })),

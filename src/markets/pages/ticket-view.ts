@@ -87,9 +87,7 @@ export function toTicketView(input: TicketInput) {
 function toLimit({ market, isFollowing }: TicketInput) {
   const { min, max, step } = priceLimits(market.priceRanges);
   return {
-    label: 'Limit in cents',
     isFollowing,
-    hint: isFollowing ? 'To fill now.' : `From ${min} to ${max}.`,
     attributes: {
       min,
       max,

@@ -208,7 +208,7 @@ export async function selectLargestOrders(
     orm,
     sql`
     select coalesce(max(contracts), 0)::text as "largest",
-      coalesce(max(trunc(limit_price * contracts)) filter (where action = 'buy'), 0)::text as "dearest"
+      coalesce(max(trunc(limit_price * contracts) + fees) filter (where action = 'buy'), 0)::text as "dearest"
     from trading_orders
     where org_id = ${orgId}::uuid and mode = ${mode} and id >= ${firstId}::uuid`,
   );

@@ -100,6 +100,8 @@ export const bookingJobs = ({
   resting,
   marker,
   background,
+  learn,
+  prices,
   isReplay,
 }: TradingServices): Job[] => [
   // On the default schedule, runs twice per market refresh, the first time a few seconds after it.
@@ -115,23 +117,22 @@ export const bookingJobs = ({
         { name: 'mark-fills', schedule: '12,42 * * * * *', run: () => marker.mark() },
         // Runs only after the demo's trades, which reconstruct the same forecasts.
         { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => background.fillPast() },
+        // New data arrive only a few times a day. Before the past is filled in, there is too little to learn from.
+        { name: 'train-forecasts', schedule: '25 * * * * *', run: () => learn() },
+        // A record is due only every five minutes. Simulated prices follow the forecasts that the past has taught.
+        { name: 'record-prices', schedule: '18 * * * * *', run: () => prices.record() },
       ]),
 ];
 
 const learningJobs = ({
   scores,
   background,
-  learn,
   prices,
-}: Pick<TradingServices, 'scores' | 'background' | 'learn' | 'prices'>): Job[] => [
-  // New data arrive only a few times a day.
-  { name: 'train-forecasts', schedule: '25 * * * * *', run: () => learn() },
+}: Pick<TradingServices, 'scores' | 'background' | 'prices'>): Job[] => [
   { name: 'clean-up-forecasts', schedule: '0 47 * * * *', run: () => background.cleanUp() },
   { name: 'record-forecasts', schedule: '10 * * * * *', run: () => scores.record() },
   { name: 'score-forecasts', schedule: '40 */5 * * * *', run: () => scores.score() },
   { name: 'judge-gates', schedule: '50 */5 * * * *', run: () => background.judge() },
-  // A record is due only every five minutes.
-  { name: 'record-prices', schedule: '18 * * * * *', run: () => prices.record() },
   { name: 'clean-up-prices', schedule: '0 51 * * * *', run: () => prices.cleanUp() },
 ];
 

@@ -13,7 +13,6 @@ import {
   type ConsoleDeps,
 } from '../../console/page.js';
 import type { NewCustomerPart } from '../../console/customer-summary.js';
-import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { cutPage } from '../../core/http/page.js';
 import { nameField, parseInput } from '../../core/http/validate.js';
@@ -32,12 +31,7 @@ import { editRows, rowNumbers, writeFields } from '../../core/pages/rows.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { countAmounts } from '../plans/grants.js';
 import { moveAll } from '../plans/move.js';
-import {
-  endOrganizationPlan,
-  listSetByHand,
-  moveOrganizations,
-  putOrganizationPlan,
-} from '../plans/organization-plans.js';
+import { endOrganizationPlan, listSetByHand, putOrganizationPlan } from '../plans/organization-plans.js';
 import { getPlan, putPlan, readProducts, requireProducts } from '../plans/plans.js';
 import {
   countMovable,
@@ -49,7 +43,7 @@ import {
 } from '../plans/queries.js';
 import { listProducts } from '../entitlements/queries.js';
 import { MAX_PRODUCTS, minuteField } from './entitlement-pages.js';
-import { limitOptions, option } from './entitlement-rows.js';
+import { limitOptions } from './entitlement-rows.js';
 import { planRows, readPlanForm, toFields } from './plan-form.js';
 import { readPlanEffect } from './price-preview.js';
 import { listChanges, readContents, readPlanView } from '../plans/view.js';
@@ -127,7 +121,6 @@ export function planPages(deps: Deps): Router {
   addPlanForm(router, '/plans/:slug', deps, (req) => getPlan(orm, readSlug(req, 'plan')));
   addMove(router, deps);
   addCustomerPlan(router, deps);
-  addEnd(router, deps);
   return router;
 }
 
@@ -216,58 +209,49 @@ const newFields = (req: Request) =>
 
 function addMove(router: Router, deps: Deps): void {
   const { orm } = deps.db;
-  const readMovable = async (req: Request) => {
-    const plan = await getPlan(orm, readSlug(req, 'plan'));
-    return { plan, movable: { plan: plan.slug, version: plan.version } };
-  };
+  const readPlan = (req: Request) => getPlan(orm, readSlug(req, 'plan'));
   addForm(router, '/plans/:slug/move', {
     async act(req, res) {
-      const { plan, movable } = await readMovable(req);
-      await moveAll(deps, movable, (orgIds) =>
-        changeAsOperator(deps, req, res, (tx, source) =>
-          moveOrganizations(tx, { ...movable, orgIds }, plan.definition, source),
-        ),
-      );
-      const left = await countMovable(orm, movable);
-      res.redirect(
-        303,
-        left > 0 ? `${PLANS}/${plan.slug}/move` : toAddress(`${PLANS}/${plan.slug}`, { done: 'moved' }),
-      );
+      const plan = await readPlan(req);
+      const { remaining } = await moveAll(deps, plan, {}, (work) => changeAsOperator(deps, req, res, work));
+      const address = `${PLANS}/${plan.slug}`;
+      res.redirect(303, remaining > 0 ? `${address}/move` : toAddress(address, { done: 'moved' }));
     },
     async show(req, res, form) {
-      const { plan, movable } = await readMovable(req);
+      const plan = await readPlan(req);
       const title = `Move to version ${plan.version}`;
-      await renderPage(
-        deps,
-        req,
-        res,
-        { view: 'metering/console/move-plan', title, section: 'plans' },
-        {
-          form,
-          plan,
-          count: await countMovable(orm, movable),
-          effect: await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now()),
-        },
-      );
+      const page = { view: 'metering/console/move-plan', title, section: 'plans' };
+      await renderPage(deps, req, res, page, {
+        form,
+        plan,
+        count: await countMovable(orm, { plan: plan.slug, version: plan.version }),
+        effect: await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now()),
+      });
     },
   });
 }
 
+const checked = z
+  .literal('yes', 'must be one of the options')
+  .optional()
+  .transform((value) => value === 'yes');
+const toInstant = minuteField.transform((typed) => new Date(`${typed}Z`)).optional();
+
 const customerForm = z.object({
-  plan: slugSchema,
-  startsAt: minuteField.optional(),
-  anchor: minuteField.optional(),
-  trial: z.literal('yes', option).optional(),
-  replace: z.literal('yes', option).optional(),
-  voidGrants: z.literal('yes', option).optional(),
+  plan: slugSchema.optional(),
+  startsAt: toInstant,
+  anchor: toInstant,
+  trial: checked,
+  replace: checked,
+  voidGrants: checked,
 });
 
 function addCustomerPlan(router: Router, deps: Deps): void {
   const { orm } = deps.db;
+  const readCurrent = (id: string) => readPlanView(orm, id, new Date(deps.clock.now()));
   const show = async (req: Request, res: Response, form: FormState, preview?: object) => {
     const customer = await readCustomer(deps, req);
-    const current = await readPlanView(orm, customer.id, new Date(deps.clock.now()));
-    const plans = await listPlans(orm, { after: undefined, limit: 500 });
+    const current = await readCurrent(customer.id);
     const isNew = Object.keys(form.values).length === 0;
     const page = {
       view: 'metering/console/customer-plan',
@@ -284,40 +268,33 @@ function addCustomerPlan(router: Router, deps: Deps): void {
       contents: current && (await readContents(orm, [current.definition]))[0],
       setByHand: current ? await listSetByHand(orm, current) : [],
       preview,
-      plans: toNamedOptions(plans),
+      plans: toNamedOptions(await listPlans(orm, { after: undefined, limit: 500 })),
     });
   };
   addForm(router, '/customers/:slug/plan', {
     async act(req, res, { step, ...fields }) {
-      const customer = await readCustomer(deps, req);
-      const { plan, startsAt, anchor, trial, replace, voidGrants } = parseInput(
-        customerForm,
-        filledIn(fields),
-      );
-      const current = await readPlanView(orm, customer.id, new Date(deps.clock.now()));
-      const toDate = (typed: string | undefined) => (typed === undefined ? undefined : new Date(`${typed}Z`));
+      const { id, slug } = await readCustomer(deps, req);
+      const { plan, anchor, ...input } = parseInput(customerForm, filledIn(fields));
+      const current = await readCurrent(id);
+      if (plan === undefined && !current) throw fieldError('plan', 'is required');
       if (step !== 'save') {
         const form = newForm(fields);
         if (step === 'edit') return show(req, res, form);
-        const version = current?.plan === plan ? current.version : undefined;
-        const { name, definition } = await getPlan(orm, plan, version);
-        return show(req, res, form, { name, changes: listChanges(current?.definition, definition) });
+        const version = current?.plan === plan ? current?.version : undefined;
+        const wanted = plan === undefined ? undefined : await getPlan(orm, plan, version);
+        const changes = listChanges(current?.definition, wanted?.definition);
+        return show(req, res, form, { name: wanted?.name, changes });
       }
       // The form shows the anchor without its seconds.
-      const isKept = current !== undefined && toField(current.anchor) === anchor;
-      const input = {
-        plan,
-        startsAt: toDate(startsAt),
-        anchor: isKept ? undefined : toDate(anchor),
-        trial: trial === 'yes',
-        replace: replace === 'yes',
-        voidGrants: voidGrants === 'yes',
-      };
-      const { amounts } = await changeAsOperator(deps, req, res, (tx, source) =>
-        putOrganizationPlan(tx, customer.slug, input, source),
-      );
-      countAmounts(deps.metrics, amounts);
-      res.redirect(303, toAddress(`${addressOf(customer.slug)}/plan`, { done: 'saved' }));
+      const isKept = current && anchor && toField(current.anchor) === toField(anchor);
+      const amounts = await changeAsOperator(deps, req, res, async (tx, source) => {
+        if (plan === undefined) return endOrganizationPlan(tx, slug, source);
+        const own = { ...input, plan, anchor: isKept ? undefined : anchor };
+        return (await putOrganizationPlan(tx, slug, own, source)).amounts;
+      });
+      countAmounts(deps.metrics, amounts ?? []);
+      const done = plan === undefined ? 'ended' : 'saved';
+      res.redirect(303, toAddress(`${addressOf(slug)}/plan`, { done }));
     },
     show,
     codes: new Set(['unknown_plan', 'trial_used', 'too_many_grants']),
@@ -325,20 +302,3 @@ function addCustomerPlan(router: Router, deps: Deps): void {
 }
 
 const toField = (at: Date): string => at.toISOString().slice(0, 16);
-
-function addEnd(router: Router, deps: Deps): void {
-  addForm(router, '/customers/:slug/plan/end', {
-    async act(req, res) {
-      const { slug } = await readCustomer(deps, req);
-      await changeAsOperator(deps, req, res, (tx, source) => endOrganizationPlan(tx, slug, source));
-      res.redirect(303, toAddress(`${addressOf(slug)}/plan`, { done: 'ended' }));
-    },
-    async show(req, res, form) {
-      const customer = await readCustomer(deps, req);
-      const current = await readPlanView(deps.db.orm, customer.id, new Date(deps.clock.now()));
-      if (!current) throw new AppError('not_found', `${customer.name} is on no plan.`);
-      const page = { view: 'metering/console/end-plan', tab: 'plan', title: 'End the plan' };
-      await renderCustomer(deps, req, res, page, customer, { form, current });
-    },
-  });
-}

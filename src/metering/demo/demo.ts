@@ -169,7 +169,7 @@ export const demo: DemoPart = {
       const key = { name, livemode, scopes, now: later(source, hours).at };
       return (await addMembersKey(tx, { orgId: id, userId: ownerId }, key)).secret;
     };
-    const input = { name: 'gateway', livemode: true, scopes: serviceScopes, expiresAt: null };
+    const input = { name: 'gateway', livemode: true, scopes: [...serviceScopes], expiresAt: null };
     const service = await createServiceKey(tx, input, later(source, 26.3));
     return {
       keys: {

@@ -93,11 +93,7 @@ function toTerms(product: Product, current: Grant | undefined, input: GrantInput
     throw fieldError('endsAt', `must be later than the start, ${startsAt.toISOString()}`);
   const { kind, endsAt, unitCap = null, plan = null } = input;
   const limits = input.limits?.length ? input.limits : null;
-  const perSubject = limits?.findIndex(({ per }) => per !== undefined) ?? -1;
-  if (perSubject >= 0 && !product.subjectsSince)
-    throw fieldError(`limits/${perSubject}/per`, 'needs a product that counts subjects');
-  if (product.usageMetric === NO_METRIC && (limits || unitCap !== null))
-    throw fieldError(limits ? 'limits' : 'unitCap', 'needs a product that has a metric');
+  refuseMisfit(product, { limits, unitCap });
   return {
     kind,
     startsAt,
@@ -109,6 +105,19 @@ function toTerms(product: Product, current: Grant | undefined, input: GrantInput
     features: toStoredFeatures(input.features),
     plan,
   };
+}
+
+/** @param place the beginning of the pointer */
+export function refuseMisfit(
+  { subjectsSince, usageMetric }: Product,
+  { limits, unitCap }: { limits?: UsageLimit[] | null; unitCap?: string | null },
+  place = '',
+): void {
+  const perSubject = limits?.findIndex(({ per }) => per !== undefined) ?? -1;
+  if (perSubject >= 0 && !subjectsSince)
+    throw fieldError(`${place}limits/${perSubject}/per`, 'needs a product that counts subjects');
+  if (usageMetric === NO_METRIC && (limits?.length || unitCap != null))
+    throw fieldError(`${place}${limits?.length ? 'limits' : 'unitCap'}`, 'needs a product that has a metric');
 }
 
 const toGrant = (

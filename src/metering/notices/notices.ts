@@ -9,11 +9,13 @@ import {
   type Role,
 } from '../../accounts/organizations/table.js';
 import { queueWebhook } from '../../accounts/webhooks/outbox.js';
+import { createRecentMap } from '../../core/collections.js';
 import type { GroupTables, Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
+import { intArray, selectRow } from '../../core/db/sql.js';
 import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 import { exact } from '../../core/http/json.js';
-import { DAY_MS, monthOf, monthRange } from '../../core/time.js';
+import { DAY_MS, MINUTE_MS, monthOf, monthRange } from '../../core/time.js';
 import { NOBODY } from '../credits/table.js';
 import { monthlyCap } from '../entitlements/table.js';
 import { sayUse } from '../webhook-types.js';
@@ -45,14 +47,18 @@ type UsePlace = Pick<Use, 'orgId' | 'productId'>;
 export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) => walkUses(deps, listCapUse);
 
 /** Reports each level once in a day; if several are reached at once, the highest. */
-export const createCreditAlerts = (deps: NoticeDeps): (() => Promise<void>) => walkUses(deps, listBurned);
+export function createCreditAlerts(deps: NoticeDeps): () => Promise<void> {
+  const readBurned = createBurnReader(deps);
+  return walkUses(deps, listCreditAlerts, async (use) => ({ ...use, ...(await readBurned(use)) }));
+}
 
-const walkUses = (deps: NoticeDeps, list: typeof listCapUse) =>
+const walkUses = (deps: NoticeDeps, list: typeof listCapUse, read = (use: Use) => Promise.resolve(use)) =>
   walk<Use, UsePlace>(
     { orgId: FIRST, productId: FIRST },
     (after) => list(deps.db, after, new Date(deps.clock.now())),
     ({ orgId, productId }) => ({ orgId, productId }),
-    async (use) => {
+    async (row) => {
+      const use = await read(row);
       if (use.levels !== null) await reportUse(deps, use, use.levels);
     },
   );
@@ -96,28 +102,53 @@ function listCapUse(db: ReportedDatabase, { orgId, productId }: UsePlace, now: D
   );
 }
 
-/** Reads the day's ledger of Organizations with an alert that has not been sent today. */
-function listBurned(db: ReportedDatabase, { orgId }: UsePlace, now: Date): Promise<Use[]> {
-  const day = toDay(now);
+/** Organizations with an alert that has not been sent today, with its levels. */
+function listCreditAlerts(db: ReportedDatabase, { orgId }: UsePlace, now: Date): Promise<Use[]> {
   return selectFromAll<Use>(
     db,
     (t) => sql`with alerted as materialized (
-      select l.org_id, l.product_id, array_agg(l.level) as levels from ${t('usage_alerts')} l
-      where l.org_id > ${orgId}::uuid and l.product_id = ${NOBODY} and ${isUnreported(t, sql`l`, day)}
+      select l.org_id, l.product_id, json_agg(l.level) as levels from ${t('usage_alerts')} l
+      where l.org_id > ${orgId}::uuid and l.product_id = ${NOBODY} and ${isUnreported(t, sql`l`, toDay(now))}
       group by 1, 2 order by 1 limit ${BATCH}
     )
-    select a.org_id as "orgId", a.product_id as "productId", o.name as "orgName", null as product, trim_scale(b.burned)::text as used,
-      (select json_agg(level order by level) from unnest(a.levels) l (level) where b.burned > level) as levels
-    from alerted a
-    join ${t('organizations')} o on o.id = a.org_id
-    cross join lateral (
-      select sum(case kind when 'burn' then amount else -amount end) as burned from ${t('credit_entries')}
-      where org_id = a.org_id and livemode and at >= ${`${day}T00:00:00Z`}::timestamptz and kind in ('burn', 'return')
-    ) b
+    select a.org_id as "orgId", a.product_id as "productId", o.name as "orgName", null as product, null as used, a.levels
+    from alerted a join ${t('organizations')} o on o.id = a.org_id
     order by a.org_id`,
     (row) => [row.orgId],
     BATCH,
   );
+}
+
+/** No transaction takes longer to commit its entries. */
+const SETTLED_MS = 10 * MINUTE_MS;
+const MAX_SUMS = 10_000;
+
+/** Reads an Organization's ledger of the day once, and then only its last minutes. */
+function createBurnReader({ db, clock }: NoticeDeps) {
+  const sums = createRecentMap<string, { until: string; settled: string }>(MAX_SUMS);
+  return async ({ orgId, levels }: Use): Promise<Pick<Use, 'used' | 'levels'>> => {
+    const now = new Date(clock.now());
+    const day = toDay(now);
+    const known = sums.get(orgId);
+    const start = { until: `${day}T00:00:00.000Z`, settled: '0' };
+    const { until, settled } = known?.until.startsWith(day) ? known : start;
+    const next = new Date(now.getTime() - SETTLED_MS).toISOString();
+    const row = (await selectRow<Pick<Use, 'used' | 'levels'> & { settled: string }>(
+      db.orm,
+      sql`select trim_scale(s.burned)::text as used, s.settled::text as settled,
+        (select json_agg(level order by level) from unnest(${intArray(levels!)}::int[]) l (level) where s.burned > level) as levels
+      from (
+        select ${settled}::numeric + coalesce(sum(e.credits), 0) as burned,
+          ${settled}::numeric + coalesce(sum(e.credits) filter (where e.at < ${next}::timestamptz), 0) as settled
+        from (
+          select at, case kind when 'burn' then amount else -amount end as credits from credit_entries
+          where org_id = ${orgId}::uuid and livemode and at >= ${until}::timestamptz and kind in ('burn', 'return')
+        ) e
+      ) s`,
+    ))!;
+    if (next > until) sums.set(orgId, { until: next, settled: row.settled });
+    return row;
+  };
 }
 
 const toDay = (at: Date): string => at.toISOString().slice(0, 10);

@@ -22,10 +22,16 @@ export const grantsOf = ({ grants, trial }: Definition, { trialEndsAt }: Counted
 const lastStart = ({ trialEndsAt }: Counted, until: Date): Date =>
   trialEndsAt && trialEndsAt <= until ? new Date(trialEndsAt.getTime() - 1) : until;
 
+export interface Made {
+  /** Until when all have been made. */
+  grantedUntil: Date;
+  amounts: string[];
+  isFull: boolean;
+}
+
 /**
  * Makes the grants of all periods from the one that contains `from` to those that begin within `LEAD_MS`, each once.
  * @param mayStop a full account stops the grants instead of refusing the change
- * @returns until when all have been made, and the sum
  */
 export async function makeGrants(
   tx: Tx,
@@ -35,7 +41,7 @@ export async function makeGrants(
   from: Date,
   source: Source,
   mayStop: boolean,
-): Promise<{ grantedUntil: Date; amounts: string[]; isFull: boolean }> {
+): Promise<Made> {
   const { plan, anchor } = row;
   const until = lastStart(row, new Date(Math.max(source.at.getTime(), row.startsAt.getTime()) + LEAD_MS));
   const due = grants

@@ -1,8 +1,11 @@
+import type { Source } from '../../accounts/identity/source.js';
+import type { Tx } from '../../core/db/client.js';
 import { FIRST } from '../../core/db/walk.js';
 import type { Context } from '../../core/http/context.js';
 import { inChunks } from '../../core/steps.js';
 import { SECOND_MS } from '../../core/time.js';
-import { listMovable, type Movable } from './queries.js';
+import { moveOrganizations } from './organization-plans.js';
+import { countMovable, listMovable, type Movable, type Plan } from './queries.js';
 
 /** In one transaction, which holds locks that events wait for if credits are voided. */
 const BATCH = 100;
@@ -11,12 +14,16 @@ const AT_ONCE = 4;
 /** A call ends before proxies give up on it; the next one continues. */
 const MAX_MOVE_MS = 20 * SECOND_MS;
 
-/** Stops at the first transaction that fails, and when the time is up. */
+/** Moves to the newest version. Stops at the first transaction that fails, and when the time is up. */
 export async function moveAll(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
-  movable: Movable,
-  move: (orgIds: string[]) => Promise<number>,
-): Promise<number> {
+  { slug: plan, version, definition }: Plan,
+  which: Pick<Movable, 'from' | 'orgIds'>,
+  change: (work: (tx: Tx, source: Source) => Promise<number>) => Promise<number>,
+): Promise<{ version: number; moved: number; remaining: number }> {
+  const movable = { ...which, plan, version };
+  const move = (orgIds: string[]) =>
+    change((tx, source) => moveOrganizations(tx, { ...movable, orgIds }, definition, source));
   const until = clock.now() + MAX_MOVE_MS;
   let moved = 0;
   for (let after = FIRST; clock.now() < until;) {
@@ -25,5 +32,5 @@ export async function moveAll(
     after = orgIds.at(-1)!;
     for (const count of await Promise.all(inChunks(orgIds, BATCH).map(move))) moved += count;
   }
-  return moved;
+  return { version, moved, remaining: await countMovable(db.orm, movable) };
 }

@@ -5,13 +5,12 @@ import {
   operatorRoute,
   putResponses,
 } from '../../accounts/identity/operator/define-route.js';
-import { answerPut, changeAsOperator, readInput, readSlug } from '../../accounts/identity/operator/http.js';
+import { answerPut, readSlug } from '../../accounts/identity/operator/http.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import type { Orm } from '../../core/db/client.js';
 import { AppError, type ErrorPlace } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { sendJson, toJson } from '../../core/http/json.js';
-import { cutPage, parseQuery, readRange, toCursor } from '../../core/http/page.js';
+import { parseQuery, readRange, sendPage } from '../../core/http/page.js';
 import { fieldError } from '../../core/pages/form.js';
 import { json } from '../../core/reference/define-route.js';
 import { countAmounts } from './grants.js';
@@ -20,20 +19,17 @@ import {
   endOrganizationPlan,
   getOrganizationPlan,
   listSetByHand,
-  moveOrganizations,
   putOrganizationPlan,
   stateOf,
 } from './organization-plans.js';
 import { getPlan, putPlan } from './plans.js';
 import {
-  countMovable,
   findOrganizationIds,
   listOrganizationsOn,
   listPlans,
   listVersions,
   type OrganizationPlan,
   type Plan,
-  type VersionRow,
 } from './queries.js';
 import {
   definitionJson,
@@ -69,12 +65,10 @@ export const planRoutes = [
     operationId: 'listPlans',
     ...listParts('plans', planAnswerSchema, 'Ordered by `slug`.'),
     handler: (deps) => async (req, res) => {
-      const { orm } = deps.db;
-      const range = readRange(req, slugSchema);
-      const { page, nextCursor = null } = cutPage(await listPlans(orm, range), range.limit, ({ slug }) =>
-        toCursor(slug),
-      );
-      sendJson(res, 200, toJson({ plans: await presentPlans(orm, page), nextCursor }));
+      const { limit, after } = readRange(req, slugSchema);
+      const plans = await listPlans(deps.db.orm, { limit, after });
+      const rows = await presentPlans(deps.db.orm, plans);
+      sendPage(res, 'plans', { rows, limit, keyOf: ({ slug }) => slug, present: (plan) => plan });
     },
   }),
   operatorRoute({
@@ -83,10 +77,9 @@ export const planRoutes = [
     operationId: 'getPlan',
     query: versionSchema,
     responses: { 200: json('The plan.', planAnswerSchema) },
-    handler: (deps) => async (req, res) => {
-      const { orm } = deps.db;
-      const plan = await getPlan(orm, readSlug(req), parseQuery(versionSchema, req.query).version);
-      sendJson(res, 200, toJson((await presentPlans(orm, [plan]))[0]));
+    async answer({ params: { slug }, req }, { db }) {
+      const plan = await getPlan(db.orm, slug, parseQuery(versionSchema, req.query).version);
+      return (await presentPlans(db.orm, [plan]))[0]!;
     },
   }),
   operatorRoute({
@@ -109,15 +102,12 @@ export const planRoutes = [
     operationId: 'listPlanOrganizations',
     ...listParts('organizations', organizationPlanAnswerSchema, 'Ordered by `organization`.'),
     handler: (deps) => async (req, res) => {
-      const range = readRange(req, slugSchema);
+      const { limit, after } = readRange(req, slugSchema);
       const { slug } = await getPlan(deps.db.orm, readSlug(req));
-      const rows = await listOrganizationsOn(deps.db.orm, slug, range);
-      const { page, nextCursor = null } = cutPage(rows, range.limit, ({ organization }) =>
-        toCursor(organization),
-      );
+      const rows = await listOrganizationsOn(deps.db.orm, slug, { limit, after });
       const now = new Date(deps.clock.now());
-      const organizations = page.map(({ organization, row }) => ownPlanJson(organization, row, now));
-      sendJson(res, 200, toJson({ organizations, nextCursor }));
+      const present = ({ organization, row }: (typeof rows)[number]) => ownPlanJson(organization, row, now);
+      sendPage(res, 'organizations', { rows, limit, keyOf: ({ organization }) => organization, present });
     },
   }),
   operatorRoute({
@@ -126,20 +116,12 @@ export const planRoutes = [
     operationId: 'movePlan',
     body: moveSchema,
     responses: { 200: json('Moved, all of them or as many as fit into the call.', movedSchema) },
-    handler: (deps) => async (req, res) => {
-      const plan = await getPlan(deps.db.orm, readSlug(req));
-      const { from, organizations } = await readInput(req, res, moveSchema);
+    async answer({ params: { slug }, input: { from, organizations }, change }, deps) {
+      const plan = await getPlan(deps.db.orm, slug);
       if (from !== undefined && from >= plan.version)
         throw fieldError('from', `must be below the newest version, ${plan.version}`);
       const orgIds = organizations && (await readOrganizations(deps.db.orm, organizations));
-      const movable = { plan: plan.slug, version: plan.version, from, orgIds };
-      const moved = await moveAll(deps, movable, (orgs) =>
-        changeAsOperator(deps, req, res, (tx, source) =>
-          moveOrganizations(tx, { ...movable, orgIds: orgs }, plan.definition, source),
-        ),
-      );
-      const remaining = await countMovable(deps.db.orm, movable);
-      sendJson(res, 200, toJson({ version: plan.version, moved, remaining }));
+      return moveAll(deps, plan, { from, orgIds }, change);
     },
   }),
   operatorRoute({
@@ -178,52 +160,31 @@ export const planRoutes = [
 
 async function readOrganizations(orm: Orm, slugs: readonly string[]): Promise<string[]> {
   const ids = await findOrganizationIds(orm, slugs);
-  const places = slugs.flatMap((slug, index): ErrorPlace[] =>
-    ids.has(slug)
-      ? []
-      : [
-          {
-            index,
-            pointer: `/organizations/${index}`,
-            code: 'not_found',
-            detail: `There is no Organization "${slug}".`,
-          },
-        ],
-  );
-  if (places.length > 0)
-    throw new AppError('not_found', `Nothing was moved. ${places[0]!.detail}`, { errors: places });
+  const errors = slugs.flatMap((slug, index): ErrorPlace[] => {
+    const place = { index, pointer: `/organizations/${index}`, code: 'not_found' as const };
+    return ids.has(slug) ? [] : [{ ...place, detail: `There is no Organization "${slug}".` }];
+  });
+  if (errors.length > 0)
+    throw new AppError('not_found', `Nothing was moved. ${errors[0]!.detail}`, { errors });
   return [...ids.values()];
 }
 
-export async function presentPlans(orm: Orm, plans: readonly Plan[]) {
-  const versions = await listVersions(
+async function presentPlans(orm: Orm, plans: readonly Plan[]) {
+  const rows = await listVersions(
     orm,
     plans.map(({ slug }) => slug),
   );
-  return plans.map((plan) => planJson(plan, versions));
+  return plans.map(({ definition, createdAt, updatedAt, ...plan }) => {
+    const versions = rows.filter((row) => row.plan === plan.slug).map(({ plan: _plan, ...row }) => row);
+    return { ...plan, ...definitionJson(definition), versions, createdAt, updatedAt };
+  });
 }
 
-const planJson = ({ definition, createdAt, updatedAt, ...plan }: Plan, versions: readonly VersionRow[]) => ({
-  ...plan,
-  ...definitionJson(definition),
-  versions: versions
-    .filter((row) => row.plan === plan.slug)
-    .map(({ version, organizations, createdAt: at }) => ({ version, organizations, createdAt: at })),
-  createdAt,
-  updatedAt,
-});
-
-const ownPlanJson = (organization: string, row: OrganizationPlan, now: Date) => ({
-  organization,
-  plan: row.plan,
-  version: row.version,
-  state: stateOf(row, now),
-  startsAt: row.startsAt,
-  anchor: row.anchor,
-  trialEndsAt: row.trialEndsAt,
-  createdAt: row.createdAt,
-  updatedAt: row.updatedAt,
-});
+function ownPlanJson(organization: string, row: OrganizationPlan, now: Date) {
+  const { plan, version, startsAt, anchor, trialEndsAt, createdAt, updatedAt } = row;
+  const state = stateOf(row, now);
+  return { organization, plan, version, state, startsAt, anchor, trialEndsAt, createdAt, updatedAt };
+}
 
 const presentOwnPlan = async ({ db, clock }: Context, slug: string, row: OrganizationPlan) => ({
   ...ownPlanJson(slug, row, new Date(clock.now())),

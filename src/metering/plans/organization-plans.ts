@@ -12,7 +12,7 @@ import { fieldError } from '../../core/pages/form.js';
 import { DAY_MS } from '../../core/time.js';
 import { removeGrants, setGrants } from '../entitlements/grants.js';
 import { listGrantsOf, type Grant } from '../entitlements/queries.js';
-import { findDue, grantsOf, listRunningKeys, makeGrants, voidGrants } from './grants.js';
+import { findDue, grantsOf, listRunningKeys, makeGrants, voidGrants, type Made } from './grants.js';
 import { readProducts } from './plans.js';
 import {
   findOrganizationPlan,
@@ -174,41 +174,33 @@ async function applyCredits(
   const stale = parts.flatMap(({ before, oldGrants, isSame }) =>
     before && (ways.voidGrants || !isSame) ? [{ ...before, oldGrants }] : [],
   );
-  const keys = ways.voidGrants
-    ? stale.flatMap(({ oldGrants, anchor }) => listRunningKeys(oldGrants, anchor, at))
-    : [];
   const plan = changes[0]?.after.plan;
-  const reason = stale[0]?.plan === plan ? `The plan ${plan} changed` : `Changed to the plan ${plan}`;
   await voidGrants(
     tx,
     stale.map(({ orgId }) => orgId),
-    keys,
-    reason,
+    ways.voidGrants ? stale.flatMap(({ oldGrants, anchor }) => listRunningKeys(oldGrants, anchor, at)) : [],
+    stale[0]?.plan === plan ? `The plan ${plan} changed` : `Changed to the plan ${plan}`,
     source,
   );
   const results = [];
-  for (const { before, after, grants, isSame, missed } of parts) {
-    const isUnchanged =
-      isSame && !ways.voidGrants && before?.trialEndsAt?.getTime() === after.trialEndsAt?.getTime();
+  for (const { after, grants, isSame, missed = madeUntil(at) } of parts) {
     const from = new Date(Math.max(after.startsAt.getTime(), at.getTime()));
-    const made =
-      isUnchanged && missed
-        ? { ...missed, amounts: [] }
-        : ways.isMove
-          ? { grantedUntil: at, amounts: [], isFull: false }
-          : await makeGrants(tx, after.orgId, after, grants, from, source, false);
+    const isLeft = ways.isMove && !isSame && grants.length > 0;
+    const made = ways.isMove
+      ? madeUntil(isSame ? missed.grantedUntil : at)
+      : await makeGrants(tx, after.orgId, after, grants, from, source, isSame);
     const row = { ...after, grantedUntil: made.grantedUntil };
-    row.dueAt = ways.isMove && !isUnchanged && grants.length > 0 ? at : findDue(row, grants, { at, ...made });
-    results.push({ row, amounts: [...(missed?.amounts ?? []), ...made.amounts] });
+    row.dueAt = isLeft ? at : findDue(row, grants, { at, isFull: made.isFull || missed.isFull });
+    results.push({ row, amounts: [...missed.amounts, ...made.amounts] });
   }
   return results;
 }
 
-/** Usually the job has made all that have begun. */
-const makeBegun = (tx: Tx, row: OrganizationPlan, grants: readonly PlanGrant[], source: Source) =>
-  row.grantedUntil >= source.at
-    ? Promise.resolve({ grantedUntil: row.grantedUntil, amounts: [], isFull: false })
-    : makeMissed(tx, row, grants, source);
+const madeUntil = (grantedUntil: Date): Made => ({ grantedUntil, amounts: [], isFull: false });
+
+/** Those that have begun. Usually the job has made them. */
+const makeBegun = async (tx: Tx, row: OrganizationPlan, grants: readonly PlanGrant[], source: Source) =>
+  row.grantedUntil < source.at ? makeMissed(tx, row, grants, source) : madeUntil(row.grantedUntil);
 
 /** Those that no instance has made so far. */
 const makeMissed = (tx: Tx, row: OrganizationPlan, grants: readonly PlanGrant[], source: Source) =>

@@ -4,12 +4,11 @@ import type { Put, Source } from '../../accounts/identity/source.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { toJson } from '../../core/http/json.js';
 import { AppError, type ErrorPlace } from '../../core/errors.js';
-import { fieldError } from '../../core/pages/form.js';
+import { refuseMisfit } from '../entitlements/grants.js';
 import { listProductsBySlug, type Product } from '../entitlements/queries.js';
-import { NO_METRIC } from '../entitlements/table.js';
 import { findPlan, insertVersion, lockPlan, storePlan, type Plan } from './queries.js';
 import { definitionJson } from './schema.js';
-import type { Definition } from './table.js';
+import type { Definition, PlanGrant } from './table.js';
 
 /** A changed definition is a new version. Organizations stay on theirs until they are moved. */
 export async function putPlan(
@@ -63,32 +62,26 @@ export const readProducts = async (orm: Orm, slugs: readonly string[]): Promise<
 /** Refuses what applying the plan would refuse. */
 export async function requireProducts(orm: Orm, definition: Definition): Promise<void> {
   const { entitlements, grants, trial } = definition;
-  const paid = [...grants, ...(trial?.grants ?? [])].flatMap(({ productSlugs = [] }) => productSlugs);
-  const known = await readProducts(orm, [...entitlements.map(({ productSlug }) => productSlug), ...paid]);
-  const errors: ErrorPlace[] = [];
-  const check = (slug: string, pointer: string) => {
-    if (!known.has(slug))
-      errors.push({ pointer, code: 'unknown_product', detail: `There is no product "${slug}".` });
-  };
-  for (const [i, { productSlug }] of entitlements.entries())
-    check(productSlug, `/entitlements/${i}/productSlug`);
-  for (const [place, list] of [
-    ['/grants', grants],
-    ['/trial/grants', trial?.grants ?? []],
-  ] as const)
-    for (const [i, { productSlugs = [] }] of list.entries())
-      for (const [n, slug] of productSlugs.entries()) check(slug, `${place}/${i}/productSlugs/${n}`);
+  const paidBy = (list: readonly PlanGrant[], place: string) =>
+    list.flatMap(({ productSlugs = [] }, i) =>
+      productSlugs.map((slug, n) => ({ slug, pointer: `${place}/${i}/productSlugs/${n}` })),
+    );
+  const places = [
+    ...entitlements.map(({ productSlug: slug }, i) => ({ slug, pointer: `/entitlements/${i}/productSlug` })),
+    ...paidBy(grants, '/grants'),
+    ...paidBy(trial?.grants ?? [], '/trial/grants'),
+  ];
+  const known = await readProducts(
+    orm,
+    places.map(({ slug }) => slug),
+  );
+  const errors = places
+    .filter(({ slug }) => !known.has(slug))
+    .map(({ slug, pointer }): ErrorPlace => {
+      return { pointer, code: 'unknown_product', detail: `There is no product "${slug}".` };
+    });
   if (errors.length > 0)
     throw new AppError('unknown_product', `The plan was not changed. ${errors[0]!.detail}`, { errors });
-  for (const [i, { productSlug, unitCap, limits = [] }] of entitlements.entries()) {
-    const { subjectsSince, usageMetric } = known.get(productSlug)!;
-    const perSubject = limits.findIndex(({ per }) => per !== undefined);
-    if (perSubject >= 0 && !subjectsSince)
-      throw fieldError(`entitlements/${i}/limits/${perSubject}/per`, 'needs a product that counts subjects');
-    if (usageMetric === NO_METRIC && (limits.length > 0 || unitCap != null))
-      throw fieldError(
-        `entitlements/${i}/${limits.length > 0 ? 'limits' : 'unitCap'}`,
-        'needs a product that has a metric',
-      );
-  }
+  for (const [i, entitlement] of entitlements.entries())
+    refuseMisfit(known.get(entitlement.productSlug)!, entitlement, `entitlements/${i}/`);
 }

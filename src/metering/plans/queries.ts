@@ -10,30 +10,25 @@ import { organizationPlans, plans, planVersions, type Definition } from './table
 export type Plan = typeof plans.$inferSelect & { definition: Definition };
 export type OrganizationPlan = typeof organizationPlans.$inferSelect;
 
-const planColumns = {
-  slug: plans.slug,
-  name: plans.name,
-  version: planVersions.version,
-  definition: planVersions.definition,
-  createdAt: plans.createdAt,
-  updatedAt: plans.updatedAt,
-};
+const selectPlans = (orm: Orm, version: number | typeof plans.version = plans.version) =>
+  orm
+    .select({
+      slug: plans.slug,
+      name: plans.name,
+      version: planVersions.version,
+      definition: planVersions.definition,
+      createdAt: plans.createdAt,
+      updatedAt: plans.updatedAt,
+    })
+    .from(plans)
+    .innerJoin(planVersions, and(eq(planVersions.plan, plans.slug), eq(planVersions.version, version)));
 
 /** @param version default: the newest */
-export async function findPlan(orm: Orm, slug: string, version?: number): Promise<Plan | undefined> {
-  const [plan] = await orm
-    .select(planColumns)
-    .from(plans)
-    .innerJoin(planVersions, eq(planVersions.plan, plans.slug))
-    .where(and(eq(plans.slug, slug), eq(planVersions.version, version ?? plans.version)));
-  return plan;
-}
+export const findPlan = async (orm: Orm, slug: string, version?: number): Promise<Plan | undefined> =>
+  (await selectPlans(orm, version).where(eq(plans.slug, slug)))[0];
 
 export const listPlans = (orm: Orm, { after, limit }: Range): Promise<Plan[]> =>
-  orm
-    .select(planColumns)
-    .from(plans)
-    .innerJoin(planVersions, and(eq(planVersions.plan, plans.slug), eq(planVersions.version, plans.version)))
+  selectPlans(orm)
     .where(after === undefined ? undefined : gt(plans.slug, after))
     .orderBy(asc(plans.slug))
     .limit(limit + 1);

@@ -16,7 +16,7 @@ import type { UsageRequest } from './report.js';
 
 export const CORRECTION_PATH = '/dashboard/usage/events/correction';
 
-const SHOWN_EVENTS = 15;
+const SHOWN_EVENTS = 10;
 
 /** The newest events that the request selects. */
 export async function readEvents(
@@ -49,6 +49,7 @@ export async function readEvents(
       first: cursor === undefined ? undefined : `${link()}#events`,
       next: page.nextCursor === undefined ? undefined : `${link({ cursor: page.nextCursor })}#events`,
     },
+    isOpen: [cursor, request.hour, request.event].some((choice) => choice !== undefined),
     isLive: cursor === undefined && includes(period, now),
     refreshHref: `${link({ event: request.event })}#events`,
     csvHref: request.showsKeys && products.length === 1 ? link({}, `${request.path}/events.csv`) : undefined,

@@ -1,6 +1,8 @@
+import { eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { afterEach, expect, it } from 'vitest';
 import { createDispatcher } from '../../../src/accounts/webhooks/dispatcher.js';
+import { webhookDeliveries } from '../../../src/accounts/webhooks/table.js';
 import { signedIn } from '../../support/accounts.js';
 import { until } from '../../support/until.js';
 import { useService } from '../../support/use.js';
@@ -40,6 +42,9 @@ it('an endpoint for all types gets each current type, and its pages say so', asy
   expect(endpoint!.types.length).toBeGreaterThan(5);
   for (const path of [PATH, `${PATH}/${endpoint!.id}`])
     expect(textOf(await getPage(browser, path))).toContain(`All ${endpoint!.types.length} types`);
+  expect(textOf(await getPage(browser, `${PATH}/new`))).toMatch(
+    /API key api_key\.created: .* usage usage\.\w+: .* credits credits\.\w+: /,
+  );
   expect((await getPage(browser, `${PATH}/${endpoint!.id}/edit`)).text).toMatch(
     /name="allTypes"\s+value="true"\s+checked/,
   );
@@ -56,7 +61,7 @@ it('without a type, the form names the field', async () => {
 it('the page after a test message shows its result, and no other message', async () => {
   const { browser, create, listed } = await arrive();
   await create([['types', 'api_key.created']]);
-  expect(textOf(await getPage(browser, PATH))).toMatch(/Last delivery .* None $/);
+  expect(textOf(await getPage(browser, PATH))).toMatch(/Last delivery Failed, 7 days .* None None sent $/);
   const [endpoint] = await listed();
   const href = `${PATH}/${endpoint!.id}`;
   const dispatcher = createDispatcher(service.context, chat);
@@ -71,7 +76,12 @@ it('the page after a test message shows its result, and no other message', async
     return page.includes('Test message delivered.');
   });
   expect(page).toMatch(/The receiver responded with 204 in [\d,]+ ms/);
-  expect(textOf(await getPage(browser, PATH))).toContain('Delivered just now');
+  expect(textOf(await getPage(browser, PATH))).toContain('Delivered just now 0 of 1');
+  await database.db.orm
+    .update(webhookDeliveries)
+    .set({ status: 'failed', failures: 8 })
+    .where(eq(webhookDeliveries.endpointId, endpoint!.id));
+  expect(textOf(await getPage(browser, PATH))).toContain('1 of 1 100.0%');
 
   const stranger = await arrive();
   await stranger.create([['types', 'api_key.created']]);

@@ -38,7 +38,7 @@ describe('the line of a day', () => {
     expect(chart.bands).toHaveLength(1);
     const heights = [...chart.bands[0]!.matchAll(/ ([\d.]+)/g)].map(([, y]) => Number(y));
     expect(new Set(heights).size).toBe(2);
-    expect(chart.summary).toBe('Highest: 85.0° in hourly reports, 86.0° in the hourly forecast.');
+    expect(chart.summary).toBe('Temperatures of the day.');
   });
 
   it('shows the same in its table', () => {
@@ -57,19 +57,19 @@ describe('the line of a day', () => {
     const known = { ...day, observed: observed({ minutes }), extremeHours: { from: 11, to: 15, days: 44 } };
     const chart = toDayLine(known, { ...feed, problem: 'it has stopped' }, start)!;
     expect(chart.summary).toBe(
-      'Highest: 85.0° in hourly reports, 87 or 88° in one-minute readings, 86.0° in the hourly forecast. It usually occurs from 11:00 to 15:00 (learned from 44 days); resting orders near it are cancelled then.',
+      'The high usually occurs from 11:00 to 15:00 (learned from 44 days); resting orders near it are cancelled then.',
     );
     expect(chart.note).toMatch('They are left out of the forecast: it has stopped.');
   });
 
-  it('of a minimum names the lowest', () => {
+  it('of a minimum names the low', () => {
     const low = toDayLine(
       { ...day, kind: 'daily_minimum', extremeHours: { from: 3, to: 8, days: 0 } },
       null,
       start,
     )!;
     expect(low.summary).toMatch(
-      'Lowest: 74.0° in hourly reports, 72.0° in the hourly forecast. It usually occurs from 03:00 to 08:00 (not yet learned for this station)',
+      'The low usually occurs from 03:00 to 08:00 (not yet learned for this station)',
     );
     expect([low.bands, low.note]).toEqual([[], 'Local standard time.']);
   });
@@ -78,7 +78,6 @@ describe('the line of a day', () => {
     const none = { kind: 'daily_maximum', observed: null, curveF: undefined } as const;
     expect(toDayLine(none, feed, start)).toBeNull();
     const chart = toDayLine({ ...none, observed: observed() }, null, start)!;
-    expect(chart.summary).toBe('Highest: 85.0° in hourly reports.');
     expect(chart.lines.map(({ paths }) => paths.length)).toEqual([0, 11]);
   });
 

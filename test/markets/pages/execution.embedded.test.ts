@@ -33,12 +33,15 @@ describe('the execution page', () => {
     await seedExecution(service, orgId);
     const { words } = await see();
     expect(words).toContain(
-      'Paper 5 50 $0.87 2 of 4 checked 20 contracts not known +1¢ of 5 fills +2¢ of 5 fills',
+      'Paper 5 50 $0.87 2 of 4 checked 20 contracts, 1 not checkable not known +1¢ of 5 fills +2¢ of 5 fills',
     );
     expect(words).toContain(
       'Paper, near the extreme 1 20 $0.35 0 of 1 checked not known +1¢ of 1 fill +2¢ of 1 fill',
     );
     expect(words).toContain('Live 2 14 $0.24 not checked not known +0.71¢ of 2 fills +1.71¢ of 2 fills');
+    expect(words).toContain(
+      'Paper: 60 seconds after a fill, the price has moved 2¢ in favour of the order on average; 50% of the checked fills would have missed.',
+    );
     // 50 · 2¢ − $0.87; two of the five fills would have missed.
     expect(words).toContain('Paper, for a minute 5 fills +$0.13 +$0.05 +$0.08');
     expect(words).not.toContain('Paper, to the end');

@@ -58,5 +58,6 @@ it('a kind lists only its own markets, also if others are held', () => {
   const own = { signals, holdings } as unknown as OwnAccount;
   const { rows } = toOpportunities({ snapshot, own, chosen: undefined, now }, { kind: 'hourly', q: '' });
   expect(rows.map(({ city }) => city)).toEqual(['Bb']);
-  expect(rows[0]!.withheld).toEqual({ count: 1, evidence: 65 });
+  expect(rows[0]!.withheld).toEqual({ evidence: 65 });
+  expect(rows[0]).toMatchObject({ what: '1 withheld', held: 0 });
 });

@@ -119,7 +119,7 @@ describe('the limits', () => {
     };
     const values = (
       when: string,
-      rest: { contracts: number; limitPrice: bigint; status: 'filled' | 'pending' },
+      rest: { contracts: number; limitPrice: bigint; status: 'filled' | 'pending'; fees?: bigint },
     ) => ({
       ...order,
       id: uuid({ msecs: Date.parse(when) }),
@@ -129,7 +129,12 @@ describe('the limits', () => {
     });
     await database.db.orm.insert(tradingOrders).values([
       values('2026-11-20T23:59:59.999Z', { contracts: 900, limitPrice: 90n * CENT, status: 'filled' }),
-      values('2026-11-21T00:00:00Z', { contracts: 250, limitPrice: 20n * CENT, status: 'filled' }),
+      values('2026-11-21T00:00:00Z', {
+        contracts: 250,
+        limitPrice: 20n * CENT,
+        status: 'filled',
+        fees: 280n * CENT,
+      }),
       // This order may cost 40 more dollars in the same event.
       values('2026-11-21T14:00:00Z', { contracts: 50, limitPrice: 80n * CENT, status: 'pending' }),
     ]);
@@ -140,7 +145,7 @@ describe('the limits', () => {
       /Worst case per event .* \$120\.00 \$100\.00 Worst event: New York high, 10 Nov 2026\./,
       /400 contracts 100 Largest position: YES of New York high, 10 Nov 2026, 50° to 51°\./,
       /1,000 contracts default 250 Largest order today\./,
-      /\$250\.00 default \$50\.00 Most expensive purchase today/,
+      /\$250\.00 default \$52\.80 Most expensive purchase today, including the fee/,
       /20 default 1 /,
     ])
       expect(words).toMatch(text);

@@ -132,6 +132,8 @@ describe('the scores page', () => {
     // The reliability chart has a table for each side.
     expect(main.match(/<caption>/g)).toHaveLength(3);
     expect(words).toMatch(/Mean over 360 forecasts: Model [\d.]+ °F, Market [\d.]+ °F, Raw model/);
+    // The vertical axis has its unit.
+    expect(main).toMatch(/text-anchor="end">\d[\d.]*&nbsp;°F<|text-anchor="end">\d[\d.]*\u00a0°F</);
     expect(words).toMatch(/360 calibrated forecasts compared with the market since 7 Oct 2026/);
   });
 
@@ -139,6 +141,8 @@ describe('the scores page', () => {
     const { words } = await see();
     const results = words.slice(words.indexOf('Latest results'));
     expect(results).toMatch(/Miami 20 Nov 2026 \d+°F Model [\d.]+% Market [\d.]+%/);
+    // Six hours before its end, a day is decided.
+    expect(results).toMatch(/High 36 h 24 h 12 h Miami/);
     expect(results.indexOf('20 Nov 2026')).toBeLessThan(results.indexOf('19 Nov 2026'));
   });
 

@@ -53,5 +53,12 @@ it('a tape has the prints after a paper fill that the mark of the fill used', as
   expect(replayed.trading.printFollower).toBeUndefined();
   expect(namesOf(bookingJobs(replayed.trading))).not.toContain('mark-fills');
   expect(namesOf(bookingJobs(trading))).toEqual(expect.arrayContaining(['mark-fills', 'backfill-forecasts']));
+  // While a demo's past is filled in, prices follow no forecast yet, and too little is known to learn from.
+  const afterPast = ['train-forecasts', 'record-prices'];
+  expect(namesOf(bookingJobs(trading))).toEqual(expect.arrayContaining(afterPast));
+  expect(namesOf(tradingJobs(service.context, trading))).not.toEqual(
+    expect.arrayContaining(['record-prices']),
+  );
+  for (const name of afterPast) expect(namesOf(bookingJobs(replayed.trading))).not.toContain(name);
   await replayed.stop();
 });

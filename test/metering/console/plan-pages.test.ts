@@ -75,9 +75,12 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
   expect(await get(`/console/plans/${plan}/move`)).toContain('1 customer on earlier versions');
   expect((await post(`/console/plans/${plan}/move`, {})).status).toBe(303);
   expect(await get(`/console/plans/${plan}/move`)).toContain('Nothing to move');
-  expect(await get(`${own}/end`)).toContain('End');
-  expect((await post(`${own}/end`, {})).status).toBe(303);
+  const ending = (await post(own, { plan: '' })).text;
+  expect(ending).toContain(`<bdi>Entitlement to ${product.slug}</bdi>`);
+  expect(ending).toContain('End the plan');
+  expect((await post(own, { plan: '', step: 'save' })).headers.get('location')).toContain('done=ended');
   expect(await get(own)).toContain('Put this customer on a plan');
+  expect((await post(own, { plan: '', step: 'save' })).status).toBe(400);
 });
 
 describe('a plan in rows', () => {

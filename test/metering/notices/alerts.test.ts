@@ -229,6 +229,32 @@ describe('an alert on credits a day', () => {
     expect(await customer.sent()).toHaveLength(2);
     service.clock.set('2031-03-15T12:00:00Z');
   });
+
+  it('counts the whole day from the sum of earlier hours, with entries that were committed late', async () => {
+    const customer = await createCustomer(null);
+    const account = { orgId: customer.orgId, livemode: true };
+    await addGrant(database.db, customer.orgId, { amount: '5000' }, new Date(service.clock.now()));
+    await customer.add({ cap: '', level: '1000' });
+    const run = createCreditAlerts({ ...service.context, db: database.db });
+    const burn = async (credits: string, at: string) => {
+      await burnCredits(database.db, account, credits, new Date(at));
+      await run();
+    };
+    await burn('600.5', '2031-03-15T08:00:00Z');
+    await burn('300', '2031-03-15T11:55:00Z');
+    service.clock.set('2031-03-15T12:04:00Z');
+    await burn('99', '2031-03-15T11:55:30Z');
+    await burn('0.5', '2031-03-15T12:03:00Z');
+    expect(await customer.sent()).toEqual([]);
+    await burn('0.25', '2031-03-15T12:03:30Z');
+    expect(await customer.sent()).toEqual([[1000, 1000.25]]);
+    service.clock.set('2031-03-16T08:00:00Z');
+    await burn('1000', '2031-03-16T07:00:00Z');
+    expect(await customer.sent()).toHaveLength(1);
+    await burn('1', '2031-03-16T07:59:00Z');
+    expect(await customer.sent()).toHaveLength(2);
+    service.clock.set('2031-03-15T12:00:00Z');
+  });
 });
 
 describe('the page of alerts', () => {
@@ -269,7 +295,7 @@ describe('the page of alerts', () => {
     const customer = await createCustomer();
     const page = await customer.page();
     expect(page).toContain('href="/dashboard/webhooks"');
-    expect(page).toContain('Monthly cap of Tiles, in percent');
+    expect(page).toContain('Cap of Tiles');
     const { organization } = await signedIn(database.db, service.url);
     const { orm } = database.db;
     expect(await hasAlertEndpoint(orm, customer.orgId)).toBe(true);

@@ -192,6 +192,15 @@ describe('the list', () => {
     expect((await open({ range: 'month', month: '2031-02' })).text).not.toContain('data-live');
   });
 
+  it('is open on a phone if the address chooses among events', async () => {
+    const { open, fill } = await arrive();
+    await fill(11);
+    const isOpen = async (query?: Record<string, string>) =>
+      /id="events"[^]*?<details class="card fold" open>/.test((await open(query)).text);
+    expect(await isOpen()).toBe(false);
+    expect(await isOpen({ event: 'none' })).toBe(true);
+  });
+
   it('was on a page of its own, whose address leads here with its filters', async () => {
     const { browser, key } = await arrive();
     const from = async (query: string) =>

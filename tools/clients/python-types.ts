@@ -1,4 +1,4 @@
-import type { OpenApiDocument } from './document.js';
+import type { OpenApiDocument } from '../../src/core/reference/document.js';
 
 interface Document {
   paths: Record<string, Record<string, { requestBody?: unknown }>>;

@@ -1,4 +1,4 @@
-"""Makes inter.woff2 from InterVariable.woff2 (Inter 4.1, npm package inter-ui) with fontTools: python make.py InterVariable.woff2"""
+"""Makes inter.woff2 from InterVariable.woff2 (Inter 4.1, npm package inter-ui) with fontTools: python make-font.py InterVariable.woff2"""
 import sys
 from fontTools.subset import Options, Subsetter, parse_unicodes, save_font
 from fontTools.ttLib import TTFont
