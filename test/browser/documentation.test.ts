@@ -86,9 +86,9 @@ it('the table of contents marks the section being read, and an older link leads 
   const settled = page.locator('#settleReservation');
   // Required fields are shown without opening anything, and methods differ in colour.
   expect(await settled.getByText('The id of the reservation.').first().isVisible()).toBe(true);
-  const colours = await page
-    .locator('.operations .method')
-    .evaluateAll((all) => all.map((one) => `${one.textContent} ${getComputedStyle(one).color}`));
+  const colours = await page.evaluate<string[]>(
+    `[...document.querySelectorAll('.operations .method')].map((one) => one.textContent + getComputedStyle(one).color)`,
+  );
   const [get] = colours.filter((text) => text.startsWith('GET'));
   const [post] = colours.filter((text) => text.startsWith('POST'));
   expect(get!.slice(3)).not.toBe(post!.slice(4));
