@@ -20,22 +20,24 @@ interface Knots {
 }
 
 /**
- * Makes up each day's official temperatures in whole °F, one for each minute from midnight on (the mean of five minutes).
+ * Makes up a day's official temperatures in whole °F, one for each minute from midnight on (the mean of five minutes).
  * They pass through the hourly reports. Between these, noise with a correlation time of ten minutes returns to a curve. The
  * largest noise that the hours' covariance allows at an hour has the variance of that hour given all others (A. P.
  * Dempster, Biometrics 28 (1972): 1 ÷ the diagonal of the inverse). The reports' noise is drawn given the reports.
  * @param noise share of that standard deviation, from 0 to 1
  */
-export function makeUpMinutes(days: readonly HourlyDay[], noise: number): Int16Array[] {
-  const found = new Map<HourlyDay, Int16Array>();
-  for (const own of groupBy(days, ({ stationId }) => stationId).values()) {
+export function createMinuteMaker(days: readonly HourlyDay[], noise: number): (day: HourlyDay) => Int16Array {
+  const stations = groupBy(days, ({ stationId }) => stationId);
+  const found = new Map<HourlyDay, () => Int16Array>();
+  for (const own of stations.values()) {
     const knots = knotsOf(own, noise);
     for (const [i, day] of own.entries()) {
-      const isNext = own[i + 1]?.day === day.day + 1;
-      found.set(day, minutesOf(day, knots[i]!, isNext ? [own[i + 1]!, knots[i + 1]!] : undefined));
+      const next = own[i + 1];
+      const after = next?.day === day.day + 1 ? ([next, knots[i + 1]!] as const) : undefined;
+      found.set(day, () => minutesOf(day, knots[i]!, after));
     }
   }
-  return days.map((day) => found.get(day)!);
+  return (day) => found.get(day)!();
 }
 
 function knotsOf(days: readonly HourlyDay[], noise: number): Knots[] {

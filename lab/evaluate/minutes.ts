@@ -18,7 +18,7 @@ import { findStation } from '../../src/markets/market/stations.js';
 import { createMinuteBook, type MemberReading } from '../../src/markets/weather/minutes.js';
 import type { ObservedExtreme } from '../../src/markets/weather/weather.js';
 import { LAG_DAYS, readHourlyDays, type HourlyDay } from './hourly.js';
-import { makeUpMinutes, REPORT_LEAD } from './made-up-minutes.js';
+import { createMinuteMaker, REPORT_LEAD } from './made-up-minutes.js';
 import { showFitting } from './read-cases.js';
 import { fitWindows, formatEpochDay, parseDay } from './training.js';
 
@@ -174,11 +174,11 @@ function scoreMinutes(
   { hours, from, until, ...flags }: MinutesFlags,
   onProgress: (share: number) => void,
 ) {
-  const minutes = makeUpMinutes(allDays, noise);
-  const end = until === undefined ? Infinity : parseDay(until)!;
-  const days = allDays.filter(({ day }) => day < end);
-  const known = days.map((day, i) => toMinuteDay(day, minutes[i]!, flags));
+  const makeUp = createMinuteMaker(allDays, noise);
   const since = from === undefined ? -Infinity : parseDay(from)!;
+  const end = until === undefined ? Infinity : parseDay(until)!;
+  const days = allDays.filter(({ day }) => day >= since - 2 * WINDOW_DAYS && day < end);
+  const known = days.map((day) => toMinuteDay(day, makeUp(day), flags));
   const fits = hours.map((hour) => fitHour(days, known, hour, since));
   const sums = { excess: 0, n: 0, without: new Map<string, number>(), with: new Map<string, number>() };
   const add = (to: Map<string, number>, key: string, crps: number) => to.set(key, (to.get(key) ?? 0) + crps);

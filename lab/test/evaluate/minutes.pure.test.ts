@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { HourlyDay } from '../../evaluate/hourly.js';
-import { makeUpMinutes, REPORT_LEAD } from '../../evaluate/made-up-minutes.js';
+import { createMinuteMaker, REPORT_LEAD } from '../../evaluate/made-up-minutes.js';
 import { formatEpochDay, parseDay } from '../../evaluate/training.js';
 import { gaussian } from '../../../src/markets/venue/simulation/random.js';
 import { evaluate } from './run-evaluate.js';
@@ -90,7 +90,7 @@ describe('made-up minutes', () => {
   const few = days.slice(0, 120);
 
   it('pass through the reports of each hour', () => {
-    for (const [i, minutes] of makeUpMinutes(few, 0.6).entries())
+    for (const [i, minutes] of few.map(createMinuteMaker(few, 0.6)).entries())
       for (const hour of hours.slice(1)) {
         const official = minutes[hour * 60 - REPORT_LEAD]!;
         expect(Math.abs(official - few[i]!.observedF[hour]!)).toBeLessThan(0.52);
@@ -99,10 +99,12 @@ describe('made-up minutes', () => {
 
   it('differ less from the next than from a minute half an hour later', () => {
     const step = (apart: number) =>
-      makeUpMinutes(few, 0.8).reduce(
-        (sum, minutes) => sum + minutes.slice(apart).reduce((all, t, k) => all + (t - minutes[k]!) ** 2, 0),
-        0,
-      );
+      few
+        .map(createMinuteMaker(few, 0.8))
+        .reduce(
+          (sum, minutes) => sum + minutes.slice(apart).reduce((all, t, k) => all + (t - minutes[k]!) ** 2, 0),
+          0,
+        );
     expect(step(1)).toBeLessThan(0.3 * step(30));
   });
 });

@@ -181,8 +181,8 @@ function boundOf(
   return first && { ...degreesOf(most), at: new Date(first[0]), count };
 }
 
-/** A report is better than minutes until they are this much newer (measured); without reports, the curve is too old. */
-const NEWER_MS = { least: 15 * MINUTE_MS, most: 75 * MINUTE_MS };
+/** After the hour of the latest report: earlier, the report is better (measured); later, the curve is too old. */
+const NEWER_MS = { least: 8 * MINUTE_MS, most: 75 * MINUTE_MS };
 /** A line through this many minutes follows the temperature and evens out the whole °C. */
 const TREND_MS = 30 * MINUTE_MS;
 const ABOUT_MS = 10 * MINUTE_MS;

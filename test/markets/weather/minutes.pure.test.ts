@@ -78,9 +78,9 @@ describe('the level of recent minutes', () => {
       expect(Math.abs(level.recentF[i]! - (celsius * 1.8 + 32))).toBeLessThan(0.8);
   });
 
-  it('waits until minutes are a quarter of an hour newer than the report, and ends when reports are missing', () => {
-    expect(levelAt('11:14')).toBeUndefined();
-    expect(levelAt('11:15')?.afterHours).toBe(0.25);
+  it('waits until a quarter of an hour after a report at 10:53, and ends when reports are missing', () => {
+    expect(levelAt('11:07')).toBeUndefined();
+    expect(levelAt('11:08')?.afterHours).toBeCloseTo(8 / 60, 9);
     expect(levelAt('12:15')?.afterHours).toBe(1.25);
     expect(levelAt('12:16')).toBeUndefined();
   });
