@@ -66,8 +66,8 @@ function minutesOf(day: HourlyDay, knots: Knots, next: readonly [HourlyDay, Knot
   const smooth = at(knots.smooth, next?.[1].smooth);
   const deviation = at(knots.deviation, next?.[1].deviation);
   const noise = noiseOf(uniformsOf('minutes', day.stationId, day.day));
-  // What the noise lacks at each report, in standard deviations.
-  const lacks = at(day.observedF, next?.[0].observedF).map(
+  // The noise must reach each report: in standard deviations, this much is missing.
+  const missing = at(day.observedF, next?.[0].observedF).map(
     (t, k) => (t - smooth[k]!) / deviation[k]! - noise[k * 60]!,
   );
   return Int16Array.from({ length: MINUTES }, (_, minute) => {
@@ -75,7 +75,7 @@ function minutesOf(day: HourlyDay, knots: Knots, next: readonly [HourlyDay, Knot
     const a = Math.floor((minute + REPORT_LEAD) / 60);
     const b = Math.min(24, a + 1);
     const share = since / 60;
-    const returns = NEXT ** since * lacks[a]! + NEXT ** (60 - since) * lacks[b]!;
+    const returns = NEXT ** since * missing[a]! + NEXT ** (60 - since) * missing[b]!;
     const size = deviation[a]! + share * (deviation[b]! - deviation[a]!);
     return Math.round(
       smooth[a]! + share * (smooth[b]! - smooth[a]!) + size * (noise[minute + REPORT_LEAD]! + returns),
@@ -99,7 +99,7 @@ function noiseOf(next: () => number): number[] {
   });
 }
 
-/** Of a symmetric positive definite matrix, by Gauss-Jordan elimination. */
+/** Inverts a symmetric positive definite matrix by Gauss-Jordan elimination. */
 function invert(matrix: readonly (readonly number[])[]): number[][] {
   const n = matrix.length;
   const rows = matrix.map((row, i) => [...row, ...row.map((_, k) => Number(k === i))]);

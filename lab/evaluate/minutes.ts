@@ -32,7 +32,7 @@ whole °C. The day settles on its warmest minute. Each forecast is fitted to the
 Standard output is one JSON array with an object for each size of the noise:
   { "noise", "excessF", "n", "crps": { "9": … }, "ratio": { "9:00": …, "9:15": …, … } }
 noise    share of the noise that the hours allow (its standard deviation)
-excessF  by which the warmest minute exceeds the hourly reports on average
+excessF  °F by which the warmest minute exceeds the hourly reports on average
 crps     of the whole degree on which the day settled, without minutes, °F
 ratio    CRPS with minutes ÷ without, at times of local standard time
 
