@@ -20,6 +20,7 @@ import {
   toReadingOptions,
   type ReadingFlags,
 } from './flags.js';
+import { runMinutesCommand } from './minutes.js';
 import { runMixCommand } from './mix-command.js';
 import { modelNames, models, type ModelName } from './models.js';
 import { parseNumber, readModels, readRows, showFitting } from './read-cases.js';
@@ -82,6 +83,7 @@ Other models:
   --above X, --below X  adds twCrps, the CRPS of the range above (below) X only: how well heat (cold) is forecast.
 
 Forecasts during the day, from hourly rows: evaluate --hourly --help.
+What one-minute readings add to them: evaluate --hourly --minutes --help.
 Several models mixed: evaluate --mix --help.
 
 Exit status: 0 success, 2 error.
@@ -177,6 +179,7 @@ const tailOf = ({ above, below }: Flags): Tail | null => {
 };
 
 export function runEvaluateCommand(terminal: Terminal): Promise<number> {
+  if (terminal.args.includes('--minutes')) return runMinutesCommand(terminal);
   if (terminal.args.includes('--hourly')) return runHourlyCommand(terminal);
   const isMix = terminal.args.some((arg) => arg === '--mix' || arg.startsWith('--mix='));
   return isMix ? runMixCommand(withoutValues(terminal)) : runDayAheadCommand(terminal);

@@ -70,23 +70,28 @@ interface HourlyFlags {
 
 export const runHourlyCommand = (terminal: Terminal): Promise<number> =>
   runCommand<HourlyFlags>(createHourlyCommand(), terminal, async (flags, files) => {
-    const { stdout, stderr } = terminal;
     const file = files[0]!;
-    const found = await readRows(file, terminal, (input, onRow) => readHourly(input, file, onRow));
-    if (found.incomplete) {
-      const { count, line, column } = found.incomplete;
-      stderr.write(
-        `evaluate: Skipped ${count} of ${found.rows} rows with an empty field (first in line ${line}, column ${JSON.stringify(column)}).\n`,
-      );
-    }
-    const summary = showFitting(terminal, (onProgress) => scoreHourly(found.days, flags, onProgress));
+    const days = await readHourlyDays(file, terminal);
+    const summary = showFitting(terminal, (onProgress) => scoreHourly(days, flags, onProgress));
     if (!summary) throw new CommandError(`${nameOf(file)}: ${reasonForNoScore(flags)}`);
-    stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
+    terminal.stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
     return 0;
   });
 
+/** @throws CommandError with line and column */
+export async function readHourlyDays(file: string, terminal: Terminal): Promise<HourlyDay[]> {
+  const found = await readRows(file, terminal, (input, onRow) => readHourly(input, file, onRow));
+  if (found.incomplete) {
+    const { count, line, column } = found.incomplete;
+    terminal.stderr.write(
+      `evaluate: Skipped ${count} of ${found.rows} rows with an empty field (first in line ${line}, column ${JSON.stringify(column)}).\n`,
+    );
+  }
+  return found.days;
+}
+
 /** Hours count from midnight in local standard time. */
-interface HourlyDay {
+export interface HourlyDay {
   stationId: string;
   day: number;
   observedF: readonly number[];
@@ -176,7 +181,7 @@ const reasonForNoScore = ({ from }: HourlyFlags): string =>
   `No day can be scored: ${from === undefined ? 'none' : `none from ${from} on`} has ${MIN_SAME_DAY_CASES} usable rows more than ${LAG_DAYS} days earlier.`;
 
 /** Their results are treated as not yet known. */
-const LAG_DAYS = 2;
+export const LAG_DAYS = 2;
 
 interface HourlyFit {
   censored: SameDayFit | undefined;

@@ -169,11 +169,11 @@ export function forecastRunning(
   return { distribution, running: { hour, stays, fit, fallback: null, dayAheadShare } };
 }
 
-/** The day as if its hours ended at the latest minute, so that a fit goes on between reports. */
+/** The day as if its hours ended at recent minutes, so that a fit goes on between reports. */
 function movedTo({ afterHours, recentF }: MinuteLevel, day: DaySoFar, kind: DailyKind): DaySoFar {
   const last = day.curveF.length - 1;
   const curveF = day.curveF.map((_, hour) => {
-    const at = Math.min(last, hour + afterHours);
+    const at = Math.max(0, Math.min(last, hour + afterHours));
     const [before, after] = [Math.floor(at), Math.ceil(at)];
     return day.curveF[before]! + (at - before) * (day.curveF[after]! - day.curveF[before]!);
   });

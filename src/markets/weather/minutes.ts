@@ -181,8 +181,10 @@ function boundOf(
   return first && { ...degreesOf(most), at: new Date(first[0]), count };
 }
 
-/** A report is better than minutes until they are this much newer (measured); without reports, the curve is too old. */
-const NEWER_MS = { least: 15 * MINUTE_MS, most: 75 * MINUTE_MS };
+/** After the hour of the latest report: earlier, the report is better (measured); later, the curve is too old. */
+const NEWER_MS = { least: -3 * MINUTE_MS, most: 75 * MINUTE_MS };
+/** Until then, the line is better this long before its end than at its end (measured). */
+const SOON_MS = { until: 8 * MINUTE_MS, beforeEnd: 6 * MINUTE_MS };
 /** A line through this many minutes follows the temperature and evens out the whole °C. */
 const TREND_MS = 30 * MINUTE_MS;
 const ABOUT_MS = 10 * MINUTE_MS;
@@ -196,10 +198,11 @@ function levelOf(trusted: readonly [number, number][], report: Report): MinuteLe
   const within = (from: number, to: number) => points.filter(({ ms }) => ms >= from && ms <= to);
   const around = (ms: number) => within(ms - ABOUT_MS, ms + ABOUT_MS);
   const trend = within(latest - TREND_MS + MINUTE_MS, latest);
-  const before = [around(latest - 2 * HOUR_MS), around(latest - HOUR_MS)] as const;
+  const at = newerMs < SOON_MS.until ? latest - SOON_MS.beforeEnd : latest;
+  const before = [around(at - 2 * HOUR_MS), around(at - HOUR_MS)] as const;
   if ([...before, trend].some(({ length }) => length < LEAST_READINGS)) return undefined;
   const [first, second] = before.map((part) => meanOf(part.map(({ temperatureF }) => temperatureF)));
-  return { afterHours: newerMs / HOUR_MS, recentF: [first!, second!, endOfLine(trend)] };
+  return { afterHours: (at - report.at) / HOUR_MS, recentF: [first!, second!, onLine(trend, at)] };
 }
 
 /** °F, in the middle of the degrees that a station rounds to these whole °C. */
@@ -208,8 +211,8 @@ function middleOf(celsius: number): number {
   return (lowestF + highestF) / 2;
 }
 
-/** By least squares, at the last minute. */
-function endOfLine(points: readonly { ms: number; temperatureF: number }[]): number {
+/** By least squares. */
+function onLine(points: readonly { ms: number; temperatureF: number }[], at: number): number {
   const meanMs = meanOf(points.map(({ ms }) => ms));
   const meanF = meanOf(points.map(({ temperatureF }) => temperatureF));
   let [product, square] = [0, 0];
@@ -217,5 +220,5 @@ function endOfLine(points: readonly { ms: number; temperatureF: number }[]): num
     product += (ms - meanMs) * (temperatureF - meanF);
     square += (ms - meanMs) ** 2;
   }
-  return meanF + (product / square) * (points.at(-1)!.ms - meanMs);
+  return meanF + (product / square) * (at - meanMs);
 }

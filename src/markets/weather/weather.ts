@@ -197,9 +197,9 @@ export interface MinuteBound {
 }
 
 export interface MinuteLevel {
-  /** From the hour of the latest report to the latest minute. */
+  /** From the hour of the latest report; negative before it, as reports are made earlier. */
   afterHours: number;
-  /** °F: two hours and one hour before the latest minute, and at it. */
+  /** °F: two hours and one hour before that time, and at it. */
   recentF: readonly [number, number, number];
 }
 

@@ -78,10 +78,15 @@ describe('the level of recent minutes', () => {
       expect(Math.abs(level.recentF[i]! - (celsius * 1.8 + 32))).toBeLessThan(0.8);
   });
 
-  it('waits until minutes are a quarter of an hour newer than the report, and ends when reports are missing', () => {
-    expect(levelAt('11:14')).toBeUndefined();
-    expect(levelAt('11:15')?.afterHours).toBe(0.25);
-    expect(levelAt('12:15')?.afterHours).toBe(1.25);
+  it('begins four minutes after a report at 10:53, at first a little before the latest minute', () => {
+    expect(levelAt('10:56')).toBeUndefined();
+    for (const [time, afterMinutes] of [
+      ['10:57', -9],
+      ['11:07', 1],
+      ['11:08', 8],
+      ['12:15', 75],
+    ] as const)
+      expect(levelAt(time)!.afterHours).toBeCloseTo(afterMinutes / 60, 9);
     expect(levelAt('12:16')).toBeUndefined();
   });
 
