@@ -132,7 +132,7 @@ function addPlanForm(
         plan,
         ...shown,
         ...limitOptions,
-        planRows,
+        rowKinds: planRows,
         rowNumbers,
         /** A product that the plan has is not chosen again. */
         kept: await readProducts(

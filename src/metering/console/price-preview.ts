@@ -1,4 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
+import { groupBy } from '../../core/collections.js';
 import type { Database, GroupTables, Orm } from '../../core/db/client.js';
 import { compareDecimals, minDecimal, sumDecimals } from '../../core/decimal.js';
 import { monthOf, monthRange } from '../../core/time.js';
@@ -97,8 +98,7 @@ export async function readPreview({ shards }: Pick<Database, 'shards'>, asked: A
     await Promise.all(shards.groups.map((group) => group.select<PreviewRow>((t) => selectPreview(asked, t))))
   ).flat();
   const of = (kind: PreviewRow['kind']) => rows.filter((row) => row.kind === kind);
-  const byValue = new Map<string | null, PreviewRow[]>();
-  for (const row of of('value')) byValue.set(row.value, [...(byValue.get(row.value) ?? []), row]);
+  const byValue = groupBy(of('value'), ({ value }) => value);
   const customers = of('total').map((row) => Math.min(row.customers, MAX_CUSTOMERS));
   return {
     month: new Date(monthRange(asked.period).start),
