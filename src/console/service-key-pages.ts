@@ -1,6 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { sampleWith } from '../accounts/api-keys/change-pages.js';
+import { sampleRead } from '../accounts/api-keys/change-pages.js';
 import {
   expiryChoices,
   graceChoices,
@@ -67,22 +67,13 @@ function createDesk(deps: ConsoleDeps) {
       listServiceKeyCalls(db.orm, id, new Date(sinceMs), MAX_CUSTOMERS),
     showSecret: (req: Request, res: Response, { key, secret }: NewServiceKey) => {
       beginSecretPage(res);
-      const path = '/service/organizations/SLUG/entitlements';
-      const headers = { Authorization: `Bearer ${secret}` };
-      const call = {
-        origin: originOf(req),
-        method: 'GET',
-        path,
-        headers,
-        body: '',
-        answers: 'json' as const,
-      };
+      const samples = sampleRead(originOf(req), secret, '/service/organizations/SLUG/entitlements');
       return render(req, res, 'accounts/api-keys/secret', 'Service key created', {
         key: toView(key),
         holder: 'every customer, within its scopes',
         secret,
         previous: undefined,
-        snippets: { purpose: 'Read what a customer may use:', samples: sampleWith(() => call) },
+        snippets: { purpose: 'Read what a customer may use:', samples },
         lacksProduct: false,
       });
     },

@@ -452,7 +452,6 @@ const consoleForms = [
   '/console/products/{slug}/archive',
   '/console/new-plan',
   '/console/plans/{slug}',
-  '/console/plans/{slug}/move',
   '/console/customers/{slug}/plan',
   '/console/service-keys/new',
   '/console/service-keys/{id}/rotate',
@@ -500,6 +499,7 @@ export const consoleRoutes = [
   ...consolePages.map((path) => `get ${path}` as const),
   'post /console/customers/{slug}/invitations/{id}/revoke',
   'post /console/customers/{slug}/portal/end',
+  'post /console/plans/{slug}/move',
   'post /console/customers/{slug}/view',
 ] as const;
 

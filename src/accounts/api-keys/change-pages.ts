@@ -57,15 +57,14 @@ function makeSnippets(
   { id, secret, scopes }: SnippetKey,
   product: { slug: string; usageMetric: string } | undefined,
 ) {
-  const request = { origin, headers: { Authorization: `Bearer ${secret}` }, answers: 'json' as const };
-  const read = (path: string) => () => ({ ...request, method: 'GET', path, body: '' });
+  const request = requestWith(origin, secret);
   if (!scopes.includes('usage:write') || !product)
     return scopes.includes('entitlements:read') && !scopes.includes('usage:write')
       ? {
           purpose: 'Read what your Organization is entitled to:',
-          samples: sampleWith(read('/api/entitlements')),
+          samples: sampleRead(origin, secret, '/api/entitlements'),
         }
-      : { purpose: 'Read what this key may do:', samples: sampleWith(read('/api/key')) };
+      : { purpose: 'Read what this key may do:', samples: sampleRead(origin, secret, '/api/key') };
   const { slug: productSlug, usageMetric: metric } = product;
   return {
     purpose: `Send a first event. It adds 1 to ${metric} of ${productSlug}, and counts only once however often you send it.`,
@@ -82,7 +81,16 @@ function makeSnippets(
   };
 }
 
-export const sampleWith = (requestIn: (language: string) => SampleRequest) =>
+const requestWith = (origin: string, secret: string) => ({
+  origin,
+  headers: { Authorization: `Bearer ${secret}` },
+  answers: 'json' as const,
+});
+
+export const sampleRead = (origin: string, secret: string, path: string) =>
+  sampleWith(() => ({ ...requestWith(origin, secret), method: 'GET', path, body: '' }));
+
+const sampleWith = (requestIn: (language: string) => SampleRequest) =>
   languages.map(({ id }) => {
     const { code, ...sample } = toSamples(requestIn(id)).find((sample) => sample.id === id)!;
     const hint = id === 'typescript' ? '// Save as first-call.mts and run: npx tsx first-call.mts\n' : '';

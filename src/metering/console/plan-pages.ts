@@ -33,14 +33,7 @@ import { countAmounts } from '../plans/grants.js';
 import { moveAll } from '../plans/move.js';
 import { endOrganizationPlan, listSetByHand, putOrganizationPlan } from '../plans/organization-plans.js';
 import { getPlan, putPlan, readProducts, requireProducts } from '../plans/plans.js';
-import {
-  countMovable,
-  findPlan,
-  listOrganizationsOn,
-  listPlans,
-  listVersions,
-  type Plan,
-} from '../plans/queries.js';
+import { findPlan, listOrganizationsOn, listPlans, listVersions, type Plan } from '../plans/queries.js';
 import { listProducts } from '../entitlements/queries.js';
 import { MAX_PRODUCTS, minuteField } from './entitlement-pages.js';
 import { limitOptions } from './entitlement-rows.js';
@@ -126,6 +119,8 @@ function addPlanForm(
     const isNew = Object.keys(form.values).length === 0;
     const on = plan ? await listOrganizationsOn(orm, plan.slug, { after: undefined, limit: PAGE_SIZE }) : [];
     const values = plan ? toFields(plan, readQuery(req).as === 'yaml') : newFields(req);
+    const versions = plan ? await listVersions(orm, [plan.slug]) : [];
+    const isBehind = versions.some((row) => row.version !== plan!.version && row.organizations > 0);
     const all = await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
     await renderPage(
       deps,
@@ -145,7 +140,9 @@ function addPlanForm(
           plan?.definition.entitlements.map(({ productSlug }) => productSlug) ?? [],
         ),
         products: toNamedOptions(all.filter(({ archivedAt }) => archivedAt === null)),
-        versions: plan ? await listVersions(orm, [plan.slug]) : [],
+        versions,
+        effect:
+          plan && isBehind && (await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now())),
         customers: on.slice(0, PAGE_SIZE).map(({ organization, name, row }) => ({
           name,
           version: row.version,
@@ -196,26 +193,10 @@ const newFields = (req: Request) =>
       });
 
 function addMove(router: Router, deps: Deps): void {
-  const { orm } = deps.db;
-  const readPlan = (req: Request) => getPlan(orm, readSlug(req, 'plan'));
-  addForm(router, '/plans/:slug/move', {
-    async act(req, res) {
-      const plan = await readPlan(req);
-      const { remaining } = await moveAll(deps, plan, {}, (work) => changeAsOperator(deps, req, res, work));
-      const address = `${PLANS}/${plan.slug}`;
-      res.redirect(303, remaining > 0 ? `${address}/move` : toAddress(address, { done: 'moved' }));
-    },
-    async show(req, res, form) {
-      const plan = await readPlan(req);
-      const title = `Move to version ${plan.version}`;
-      const page = { view: 'metering/console/move-plan', title, section: 'plans' };
-      await renderPage(deps, req, res, page, {
-        form,
-        plan,
-        count: await countMovable(orm, { plan: plan.slug, version: plan.version }),
-        effect: await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now()),
-      });
-    },
+  router.post('/plans/:slug/move', async (req, res) => {
+    const plan = await getPlan(deps.db.orm, readSlug(req, 'plan'));
+    const { remaining } = await moveAll(deps, plan, {}, (work) => changeAsOperator(deps, req, res, work));
+    res.redirect(303, toAddress(`${PLANS}/${plan.slug}`, remaining > 0 ? {} : { done: 'moved' }));
   });
 }
 

@@ -72,9 +72,9 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
 
   const changed = { name: 'Team', definition: definition('7'), step: 'save' };
   expect((await post(`/console/plans/${plan}`, changed)).status).toBe(303);
-  expect(await get(`/console/plans/${plan}/move`)).toContain('1 customer on earlier versions');
+  expect(await get(`/console/plans/${plan}`)).toContain('Move 1 customer to version 2');
   expect((await post(`/console/plans/${plan}/move`, {})).status).toBe(303);
-  expect(await get(`/console/plans/${plan}/move`)).toContain('Nothing to move');
+  expect(await get(`/console/plans/${plan}`)).not.toContain('to version 2');
   const ending = (await post(own, { plan: '' })).text;
   expect(ending).toContain(`<bdi>Entitlement to ${product.slug}</bdi>`);
   expect(ending).toContain('End the plan');
@@ -334,7 +334,7 @@ it('previews a new version by customer, against this month’s usage', async () 
   };
   expectEffect((await post(`/console/plans/${plan}`, changed)).text);
   await post(`/console/plans/${plan}`, { ...changed, step: 'save' });
-  expectEffect(await get(`/console/plans/${plan}/move`));
+  expectEffect(await get(`/console/plans/${plan}`));
   await post(`/console/plans/${plan}/move`, {});
   const none = await post(`/console/plans/${plan}`, { ...changed, definition: terms(40, '# same\n') });
   expect(none.text).not.toContain('id="by-customer"');
