@@ -72,7 +72,10 @@ export function listOpportunities(
 export function toOpportunities(input: DeskInput, asked: { kind: TemperatureKind; q: string }) {
   const { snapshot, own, now } = input;
   const rows = listOpportunities(input, asked).slice(0, MAX_SHOWN);
-  return { rows, ...summarize(snapshot, own, now) };
+  const { events } = own.signals;
+  const hasSignals = events.some((event) => currentSignals(event, now).length > 0);
+  const areWithheld = events.some(({ suppressed }) => suppressed.some(({ isWithheld }) => isWithheld));
+  return { rows, none: hasSignals ? null : noneBecause(snapshot, areWithheld, now) };
 }
 
 function toChance(
@@ -115,22 +118,7 @@ function edgeOf({ markets }: MarketEvent, { probabilities }: DayForecast, { data
   return Math.max(0, ...edges);
 }
 
-/** Why nothing is proposed, if one reason applies to all events; null while there are signals. */
-function summarize(snapshot: Snapshot, { signals: report }: OwnAccount, now: Date) {
-  const counts = report.events
-    .map(({ suppressed }) => suppressed.filter(({ isWithheld }) => isWithheld).length)
-    .filter((count) => count > 0);
-  const withheld = counts.reduce((sum, count) => sum + count, 0);
-  const hasSignals = report.events.some((event) => currentSignals(event, now).length > 0);
-  return {
-    none: hasSignals ? null : noneBecause(snapshot, withheld > 0, now),
-    withheld:
-      withheld === 0
-        ? null
-        : `${formatCount(withheld, 'purchase')} in ${formatCount(counts.length, 'event')} ${withheld === 1 ? 'is' : 'are'} withheld until the evidence for their forecasts suffices.`,
-  };
-}
-
+/** Why nothing is proposed. */
 function noneBecause(snapshot: Snapshot, areWithheld: boolean, now: Date): string {
   if (ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS)
     return 'No signals: the prices have expired. Signals return with the next prices.';

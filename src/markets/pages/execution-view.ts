@@ -38,21 +38,13 @@ export function toExecutionPage({ period, paper, nearExtreme, live }: ExecutionR
   };
 }
 
-const toFillsRow = (
-  name: string,
-  { fills, contracts, fees, judged, missed, missedContracts, after }: FillSums,
-) => ({
+const toFillsRow = (name: string, { fills, contracts, fees, judged, missed, after }: FillSums) => ({
   name,
   fills,
   contracts,
   fees,
   missed: judged === 0 ? null : `${formatDecimal(missed)} of ${formatDecimal(judged)} checked`,
-  missedNote: [
-    missed > 0 && formatCount(missedContracts, 'contract'),
-    judged > 0 && judged < fills && `${formatDecimal(fills - judged)} not checkable`,
-  ]
-    .filter(Boolean)
-    .join(', '),
+  missedNote: judged === 0 || judged === fills ? null : `${formatDecimal(fills - judged)} not checkable`,
   moves: after.map(({ fills: known, contracts: count, gain }, i) => ({
     label: `After ${horizons[i]} s`,
     move: gain === null ? null : formatMove(perContract(gain, count)),

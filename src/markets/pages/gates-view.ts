@@ -3,7 +3,7 @@ import { formatSigned } from '../../core/charts/text.js';
 import { groupBy } from '../../core/collections.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
-import { formatOdds, gateRule } from '../scores/gates.js';
+import { formatOdds } from '../scores/gates.js';
 import type { ScoresAnswer } from '../scores/schema.js';
 import { leadsOf, type Gate, type GateBook } from '../signals/signal.js';
 import { scoresAddress } from './addresses.js';
@@ -40,7 +40,6 @@ export function toHeatMap({ gates }: Pick<GateBook, 'gates'>, current: Temperatu
       isCurrent: kind === current,
     })),
     ...splitRows(rows.toSorted((a, b) => b.open - a.open || b.best - a.best || (a.city < b.city ? -1 : 1))),
-    minimumDays: gateRule.minimumDays,
   };
 }
 

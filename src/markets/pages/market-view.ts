@@ -121,9 +121,8 @@ export function toEventView(
     kind,
     href: addressOfEvent(event),
     labels: kindLabels[kind],
-    city: station.city,
     column: kind === 'hourly' ? `At ${formatHour(event.hour ?? 0)}` : kindLabels[kind].value,
-    phase: now < start ? 'before' : now < end ? 'during' : 'after',
+    isOver: now >= end,
     isOpen,
     ladder: toLadder({
       event,
@@ -169,7 +168,6 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string) {
     observed: day.observed && {
       extremeF: day.observed.extremeF,
       at: day.observed.observedAt,
-      isFinal: day.observed.isFinal === true,
     },
     running: toRunning(day),
   };

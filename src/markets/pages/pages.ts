@@ -178,8 +178,8 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
     const { snapshot, own, now, orders } = facts;
     const { role } = sessionOf(res);
     const mayTrade = isManager(role);
-    const list = toOpportunities({ snapshot, own, now, chosen: asked.choice?.event }, asked);
     const { choice = chooseBest(facts, asked) } = asked;
+    const list = toOpportunities({ snapshot, own, now, chosen: choice?.event }, asked);
     const event = asked.market && !isPlaced(asked.market) ? undefined : choice?.event;
     const [signal] = event ? signalsOf(own.signals, event, now) : [];
     const market = asked.market ?? signal?.market ?? (event && findLikeliest(snapshot, event));

@@ -14,7 +14,7 @@ import type { Freshness } from './freshness.js';
 import { toBookLevels } from './ladder.js';
 import { kindLabels, kindNames } from './labels.js';
 import { formatClimateDay, formatMoment, sourceNames } from './market-view.js';
-import { describeUncalibrated, unplacedTitle } from './overview-view.js';
+import { unplacedTitle } from './overview-view.js';
 import type { Review } from './review.js';
 import { bestPrice, priceLimits, readSignal, ticketFields } from './ticket-form.js';
 import { isCount, perContract } from '../market/contracts.js';
@@ -51,11 +51,9 @@ export interface TicketInput extends TicketFacts {
 
 export function toTicketView(input: TicketInput) {
   const { market, book, held, cash, form } = input;
-  const { ticker } = market;
   const side = form.values.side === 'no' ? 'no' : 'yes';
   return {
-    ticker,
-    action: ticketAddress(ticker),
+    action: ticketAddress(market.ticker),
     ...toSubject(market),
     rules: toRules(market),
     closeTime: market.closeTime,
@@ -76,9 +74,6 @@ export function toTicketView(input: TicketInput) {
     slider: sliderOf(input, side),
     review: input.review,
     refusal: toRefusal(input),
-    tradingSwitch: input.tradingSwitch,
-    freshness: input.freshness,
-    uncalibrated: describeUncalibrated(input.snapshot, isPlaced(market) ? [market] : []),
     blocked: blockedBecause(input),
     problem: input.error && problemOf(input.error),
   };

@@ -33,7 +33,7 @@ describe('the execution page', () => {
     await seedExecution(service, orgId);
     const { words } = await see();
     expect(words).toContain(
-      'Paper 5 50 $0.87 2 of 4 checked 20 contracts, 1 not checkable not known +1¢ of 5 fills +2¢ of 5 fills',
+      'Paper 5 50 $0.87 2 of 4 checked 1 not checkable not known +1¢ of 5 fills +2¢ of 5 fills',
     );
     expect(words).toContain(
       'Paper, near the extreme 1 20 $0.35 0 of 1 checked not known +1¢ of 1 fill +2¢ of 1 fill',

@@ -176,7 +176,6 @@ it('every kind has a tab with its number of cities and its own wording', async (
 
   const minimum = await getPage(owner.browser, `${PATH}?station=KMIA&kind=daily_minimum&date=2026-07-15`);
   const words = textOf(minimum);
-  expect(words).toContain('The lowest temperature of a day.');
   expect(words).toContain('low of Wed 15 Jul');
   expect(words).not.toContain('Expected high');
   expect(words).toContain('the lowest temperature in whole °F');
@@ -1048,8 +1047,6 @@ describe('with calibrated forecasts and open gates', () => {
     expect(text.indexOf(formatPoints(best[0]!.edge).replace('\u00a0', ' '))).toBeLessThan(
       text.indexOf('Positions and orders'),
     );
-    const withheld = report.events.flatMap(({ suppressed }) => suppressed.filter((side) => side.isWithheld));
-    if (withheld.length > 0) expect(text).toContain(`${withheld.length} purchases in`);
     open.clock.advance(31_000);
     const stale = await getPage(browser, PATH);
     open.clock.set(NOON);

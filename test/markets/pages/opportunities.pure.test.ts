@@ -23,9 +23,6 @@ it.each([
   const own = { signals, holdings: new Map() } as unknown as OwnAccount;
   const list = toOpportunities({ snapshot, own, chosen: undefined, now }, { kind: 'daily_maximum', q: '' });
   expect(list.none).toBe(words);
-  expect(list.withheld).toBe(
-    isWithheld ? '1 purchase in 1 event is withheld until the evidence for their forecasts suffices.' : null,
-  );
 });
 
 it('a kind lists only its own markets, also if others are held', () => {
