@@ -5,7 +5,7 @@ import { AppError } from '../../core/errors.js';
 import { prefersHtml } from '../../core/http/request.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
-import { onlyPages } from '../../core/pages/form.js';
+import { newForm, onlyPages } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { groupBy } from '../../core/collections.js';
 import { toTrend } from '../../core/charts/trend.js';
@@ -94,7 +94,7 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
       ...toKeyView(key, used.get(key.id)!, now.getTime(), req.baseUrl),
       ...trendOf(key),
     })),
-    filter: { state: state ?? '', mode: mode ?? '', q: q ?? '' },
+    form: newForm({ state: state ?? '', mode: mode ?? '', q: q ?? '' }),
     states: keyStates,
     isFiltered,
     isEmpty,

@@ -110,8 +110,8 @@ const managersOnly = () =>
 export const roleDescriptions: Record<Role, string> = {
   owner: 'Can do everything. Only owners can add or remove owners.',
   admin: 'Manages API keys, members and invitations, but not owners.',
-  member: 'Can view keys, usage, entitlements and members, but not change them.',
-  billing: 'Has the same access as a member. For people who look after billing.',
+  member: 'Sees keys, usage, entitlements and members, but cannot change them.',
+  billing: 'Sees what a member sees, and sets usage alerts. For people who look after billing.',
 };
 
 export function manageableRoles(role: Role): readonly Role[] {
