@@ -3,7 +3,7 @@ import { bigint, boolean, check, index, pgTable, primaryKey, text, unique, uuid 
 import { time } from '../../core/db/sql.js';
 import { organizations, users } from '../organizations/table.js';
 
-/** Of API keys and of service keys. */
+/** API keys and service keys share these columns. */
 export const keyColumns = () => ({
   name: text().notNull(),
   /** First characters of the secret. */
