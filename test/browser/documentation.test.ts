@@ -89,8 +89,8 @@ it('the table of contents marks the section being read, and an older link leads 
   const colours = await page.evaluate<string[]>(
     `[...document.querySelectorAll('.operations .method')].map((one) => one.textContent + getComputedStyle(one).color)`,
   );
-  const [get] = colours.filter((text) => text.startsWith('GET'));
-  const [post] = colours.filter((text) => text.startsWith('POST'));
+  const get = colours.find((text) => text.startsWith('GET'));
+  const post = colours.find((text) => text.startsWith('POST'));
   expect(get!.slice(3)).not.toBe(post!.slice(4));
   await page.goto('/docs/reference/operator-users');
   const box = (await contents.locator('[aria-current="page"]').boundingBox())!;

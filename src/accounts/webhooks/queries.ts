@@ -134,7 +134,7 @@ export const listDeliveries = (
     .orderBy(desc(webhookDeliveries.messageId))
     .limit(limit);
 
-/** Of each endpoint. A delivery that waits for another attempt has failed, too. */
+/** Counts the deliveries of each endpoint. A delivery that waits for another attempt has failed, too. */
 export const countDeliveries = (orm: Orm, orgId: string, endpointIds: string[], firstId: string) =>
   orm
     .select({
