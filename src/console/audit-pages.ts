@@ -7,20 +7,21 @@ import {
   type OperatorRow,
 } from '../accounts/audit/queries.js';
 import { titleOf, type Wording } from '../accounts/audit/wording.js';
-import type { Orm } from '../core/db/client.js';
 import { isUuid } from '../core/http/request.js';
 import { cutPage } from '../core/http/page.js';
 import { toPager } from '../core/pages/address.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { readAuditForm, readAuditView } from '../dashboard/audit-log/pages.js';
+import type { ConsoleSection } from '../dashboard/frame.js';
 import { nameOperators, toEntryView, withoutLinks, type Actor } from '../dashboard/audit-log/view.js';
 import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const PATH = `${CONSOLE}/audit-log`;
 const MAX_ACTIONS = 200;
 
-export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Router {
-  const { wording } = deps;
+export function consoleAuditPages(
+  deps: ConsoleDeps & { wording: Wording; sections: readonly ConsoleSection[] },
+): Router {
   const { orm } = deps.db;
   const router = pageRouter();
 
@@ -40,10 +41,10 @@ export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Rou
     const before = cursor === undefined ? undefined : decodeCursor(cursor);
     const rows = filter ? await listOperatorRows(orm, asked, { before, limit: PAGE_SIZE + 1 }) : [];
     const { page: shown, nextCursor } = cutPage(rows, PAGE_SIZE, ({ id }) => encodeCursor(id));
-    const entries = await toEntries(orm, wording, shown);
+    const entries = await toEntries(deps, shown);
     const actions = (await listOperatorActions(orm, MAX_ACTIONS)).map((value) => ({
       value,
-      label: titleOf(wording, value),
+      label: titleOf(deps.wording, value),
     }));
     const page = { view: 'console/audit-log', title: 'Audit log', section: 'audit-log' };
     await renderPage(deps, req, res, page, {
@@ -62,7 +63,10 @@ export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Rou
 }
 
 /** Actors without a user account keep their name from the log. */
-async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
+async function toEntries(
+  { db: { orm }, wording, sections }: Parameters<typeof consoleAuditPages>[0],
+  rows: OperatorRow[],
+) {
   const actors = rows.map(({ actor }) => actor);
   const ids = [...new Set(actors)].filter((actor) => isUuid(actor));
   const people = new Map((await findUsers(orm, ids)).map((person) => [person.id, person]));
@@ -74,5 +78,16 @@ async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
   });
   // Every actor on these pages is an operator.
   const noteless = (actor: Actor) => (actor.note === 'operator' ? { ...actor, note: null } : actor);
-  return rows.map((row) => toEntryView(wording, row, noteless(actorOf(row.actor))));
+  // A plan's page is in the section of plans.
+  const hrefOf = ({ action, target }: OperatorRow) => {
+    const section = sections.find(({ id }) => id === `${action.split('.', 1)[0]}s`);
+    return section && `${section.href}/${encodeURIComponent(target)}`;
+  };
+  return rows.map((row) => {
+    const entry = withoutLinks(toEntryView(wording, row, noteless(actorOf(row.actor))));
+    const what = entry.what.map((part) =>
+      'name' in part && part.name === row.target ? { ...part, href: hrefOf(row) } : part,
+    );
+    return { ...entry, what };
+  });
 }

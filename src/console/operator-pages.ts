@@ -21,7 +21,7 @@ import { requireConfirmation } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
 import { failedSince, findFailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
-import { findSearchEnd, listUsers } from '../accounts/identity/users/queries.js';
+import { findSearchEnd, listUsers, readPeopleFacts } from '../accounts/identity/users/queries.js';
 import { CONSOLE, decodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } from './page.js';
 import { readPerson } from './person-pages.js';
 
@@ -126,7 +126,14 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
       );
       const ids = page.map(({ id }) => id);
       const failed = await findFailedSignIns(orm, ids, since);
-      const people = page.map(({ id, email, name }) => ({ id, email, name, failed: failed.get(id) }));
+      const facts = await readPeopleFacts(orm, ids);
+      const people = page.map(({ id, email, name }) => ({
+        ...facts.get(id)!,
+        id,
+        email,
+        name,
+        failed: failed.get(id),
+      }));
       return { people, pager: toPager(PEOPLE, { search, signal }, { cursor, nextCursor }) };
     });
     const notices = { deleted: 'The account is deleted.' };

@@ -66,7 +66,7 @@ export function customerPortalPages(deps: ConsoleDeps): Router {
       const { path, expiresAt } = await changeAsOperator(deps, req, res, async (tx, source) => {
         // Whoever opens the link acts as this person.
         if (input.member !== undefined) await confirmDanger(tx, res, source);
-        return createPortalSession(tx, slug, input, { ...source, serviceKeyId: null });
+        return createPortalSession(tx, slug, input, source);
       });
       beginSecretPage(res);
       await show(req, res, newForm(), { url: originOf(req) + path, expiresAt });
@@ -79,7 +79,7 @@ export function customerPortalPages(deps: ConsoleDeps): Router {
     const input = parseInput(portalSessionInputSchema, { expiresInMinutes: VIEW_MINUTES });
     const operatorId = personOf(res).userId;
     const { path } = await changeAsOperator(deps, req, res, (tx, source) =>
-      createPortalSession(tx, slug, input, { ...source, serviceKeyId: null, operatorId }),
+      createPortalSession(tx, slug, input, source, { operatorId }),
     );
     res.redirect(303, path);
   });

@@ -65,7 +65,7 @@ function createDesk(deps: ConsoleDeps) {
     readKey: (req: Request) => getServiceKey(db.orm, idOf(req)),
     readCalls: (id: string, sinceMs: number) =>
       listServiceKeyCalls(db.orm, id, new Date(sinceMs), MAX_CUSTOMERS),
-    showSecret(req: Request, res: Response, { key, secret }: NewServiceKey) {
+    showSecret: (req: Request, res: Response, { key, secret }: NewServiceKey) => {
       beginSecretPage(res);
       const path = '/service/organizations/SLUG/entitlements';
       const headers = { Authorization: `Bearer ${secret}` };

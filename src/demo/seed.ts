@@ -197,7 +197,6 @@ export async function createDemoPortal({
     at: new Date(clock.now()),
     ip: undefined,
     requestId: undefined,
-    serviceKeyId: null,
   };
   const input = portalSessionInputSchema.parse({});
   return change({ db, clock }, byService, (tx) => createPortalSession(tx, slug, input, source)).then(

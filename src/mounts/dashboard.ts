@@ -167,7 +167,7 @@ function consolePages(context: Context, products: Running['products'], wording: 
     serviceKeyPages(deps),
     operatorPages(deps),
     personPages(deps),
-    consoleAuditPages({ ...deps, wording }),
+    consoleAuditPages({ ...deps, wording, sections }),
     shardPages(deps),
   ];
 }

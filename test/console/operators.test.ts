@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { operatorLog } from '../../src/accounts/audit/table.js';
 import { operators } from '../../src/accounts/identity/table.js';
 import { isEmbedded } from '../support/database.js';
-import { Browser, createUser, PASSWORD } from '../support/accounts.js';
+import { Browser, createUser, PASSWORD, signedIn } from '../support/accounts.js';
 import {
   forgetConfirmation,
   makeOperator,
@@ -54,6 +54,7 @@ describe('products', () => {
       expect(await audited(action)).toMatchObject([{ actor: `operator:${operator.email}`, target: 'maps' }]);
     const log = await open('/console/audit-log?action=product.archived');
     expect([log.text.includes(operator.email), log.text.includes('Product created')]).toEqual([true, true]);
+    expect(log.text).toContain('<a href="/console/products/maps"><bdi>maps</bdi></a>');
     const today = new Date(service.clock.now()).toISOString().slice(0, 10);
     const todayPage = await open(`/console/audit-log?action=product.archived&from=${today}&to=${today}`);
     expect(todayPage.text).toContain(`${today} `);
@@ -120,6 +121,20 @@ describe.runIf(isEmbedded)('people', () => {
     expect((await open('/console/people?search=ueen')).text).toContain(email);
     expect((await open('/console/people?search=%25%25')).text).not.toContain(email);
     expect((await open('/console/people?cursor=%00')).status).toBe(400);
+  });
+
+  it('are listed with their customers, second factor and when they were last seen', async () => {
+    const { user, organization } = await signedIn(database.db, service.url);
+    await createUser(database.db, { email: `x-${user.email}` });
+    await giveSecondFactor(database.db, user.id, service.clock);
+    const { text } = await open(`/console/people?search=${encodeURIComponent(user.email)}`);
+    const rows = text.split('<tbody')[1]!.replaceAll(/\s+/g, ' ').split('<tr ').slice(1);
+    const [own, other] = [rows.find((row) => !row.includes('x-')), rows.find((row) => row.includes('x-'))];
+    expect(own).toContain(
+      `<a href="/console/customers/${organization.slug}"><bdi>${organization.name}</bdi></a>`,
+    );
+    expect(own).toMatch(/"Second factor">On<.*"Last seen"> ?<time /);
+    expect(other).toMatch(/>None<.*>Off<.*Signed out/);
   });
 
   it('get a link for a lost password and one for a lost second factor', async () => {

@@ -43,7 +43,7 @@ it('tags become what the tests of the examples know', async () => {
   expect(tooMany.before!.map(({ params }) => params!.grantKey).slice(0, 2)).toEqual(['order-0', 'order-1']);
   const granted = putCreditGrant!.examples[0]!.answer as { grant: { id: object } };
   expect(granted.grant.id.constructor.name).toBe('Generated');
-  const { markets } = listMarkets!.examples[0]!.answer as { markets: { items: object[] } };
+  const { markets } = listMarkets!.examples[0]!.answer as { markets: { shown: object[] } };
   expect(markets.constructor.name).toBe('Beginning');
-  expect(markets.items[0]!.constructor.name).toBe('Excerpt');
+  expect(markets.shown[0]!.constructor.name).toBe('Excerpt');
 });

@@ -331,6 +331,7 @@ describe('an operator who views the pages as the customer', () => {
     const { browser, email } = await begin();
     const page = await view(browser, '/usage');
     expect([page.status, page.text.includes('You are viewing as')]).toEqual([200, true]);
+    expect(page.text).toContain('people, keys and settings are left out');
     expect((await view(browser, '/api-keys')).status).toBe(404);
     expect((await view(browser, `/usage?product=${foreign.productSlugs[0]}`)).status).toBe(404);
     const rows = [

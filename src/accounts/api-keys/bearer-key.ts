@@ -134,6 +134,26 @@ export const whenKeyIsBad = (now: string, scope?: Scope): string => `
       when not ('${scope}' = any (k.scopes)) then 'insufficient_scope'`
       }`;
 
+interface KeyTerms {
+  revokedAt: Date | null;
+  archivedAt?: Date | null;
+  expiresAt: Date | null;
+  scopes: readonly string[];
+}
+
+/** Equivalent to `whenKeyIsBad`. @param scope null if any valid key will do */
+export function findKeyProblem(
+  key: KeyTerms | undefined,
+  scope: AnyScope | null,
+  now: Date,
+): KeyProblem | null {
+  if (!key) return 'invalid_key';
+  if (key.revokedAt !== null) return 'key_revoked';
+  if (key.archivedAt) return 'organization_archived';
+  if (key.expiresAt !== null && key.expiresAt <= now) return 'key_expired';
+  return scope === null || key.scopes.includes(scope) ? null : 'insufficient_scope';
+}
+
 export class OrganizationArchived extends AppError {
   constructor() {
     super(

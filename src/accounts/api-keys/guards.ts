@@ -40,7 +40,7 @@ export function countRefusedCalls({ keys, keyUse }: CallDeps): ErrorRequestHandl
   };
 }
 
-const refusals: Partial<Record<ErrorCode, CallRefusal>> = {
+export const refusals: Partial<Record<ErrorCode, CallRefusal>> = {
   key_revoked: 'ended',
   key_expired: 'ended',
   insufficient_scope: 'unscoped',

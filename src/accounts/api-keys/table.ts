@@ -3,6 +3,22 @@ import { bigint, boolean, check, index, pgTable, primaryKey, text, unique, uuid 
 import { time } from '../../core/db/sql.js';
 import { organizations, users } from '../organizations/table.js';
 
+/** Of API keys and of service keys. */
+export const keyColumns = () => ({
+  name: text().notNull(),
+  /** First characters of the secret. */
+  prefix: text().notNull(),
+  /** SHA-256, hex. The secret itself is never stored. */
+  hashedSecret: text('hashed_secret').notNull(),
+  scopes: text().array().notNull(),
+  livemode: boolean().notNull(),
+  lastUsedAt: time('last_used_at'),
+  expiresAt: time('expires_at'),
+  revokedAt: time('revoked_at'),
+  createdAt: time('created_at').notNull(),
+  rotatedFromId: uuid('rotated_from_id'),
+});
+
 export const apiKeys = pgTable(
   'api_keys',
   {
@@ -10,19 +26,8 @@ export const apiKeys = pgTable(
       .notNull()
       .references(() => organizations.id),
     id: uuid().notNull(),
-    name: text().notNull(),
-    /** First 12 characters of the secret. */
-    prefix: text().notNull(),
-    /** SHA-256, hex. The secret itself is never stored. */
-    hashedSecret: text('hashed_secret').notNull(),
-    scopes: text().array().notNull(),
-    livemode: boolean().notNull(),
-    lastUsedAt: time('last_used_at'),
-    expiresAt: time('expires_at'),
-    revokedAt: time('revoked_at'),
-    createdAt: time('created_at').notNull(),
+    ...keyColumns(),
     createdBy: uuid('created_by').references(() => users.id),
-    rotatedFromId: uuid('rotated_from_id'),
     /** Set if the row stands for a service key that acts for this Organization. Its hash is from `hashFor`. */
     serviceKeyId: uuid('service_key_id'),
     /** Copied from the Organization to save a read per call. */

@@ -25,17 +25,20 @@ export interface NewPortalSession {
   expiresAt: Date;
 }
 
-/**
- * @param serviceKeyId null for an operator
- * @param operatorId of an operator who views the pages as the customer
- */
+interface Creator {
+  serviceKeyId?: string | null;
+  /** An operator who views the pages as the customer. */
+  operatorId?: string;
+}
+
 export async function createPortalSession(
   tx: Tx,
   slug: string,
   { expiresInMinutes, member: email, ...input }: PortalSessionInput,
-  source: Source & { serviceKeyId: string | null; operatorId?: string },
+  source: Source,
+  { serviceKeyId, operatorId }: Creator = {},
 ): Promise<NewPortalSession> {
-  const { at, serviceKeyId, operatorId, actor } = source;
+  const { at, actor } = source;
   const organization = await getLockedOrganization(tx, slug);
   if (organization.archivedAt !== null)
     throw new AppError('not_found', `The Organization "${slug}" is archived.`);
@@ -55,7 +58,7 @@ export async function createPortalSession(
   };
   await insertSession(tx, { ...session, pages, livemode, subject, returnUrl, accent });
   if (operatorId !== undefined) {
-    const entry = { ...toAuthor(source), action: 'customer.viewed', target: slug };
+    const entry = { ...source, action: 'customer.viewed', target: slug };
     const details = { expiresAt: session.expiresAt };
     await recordAudit(tx, organization.id, { ...entry, details });
     await recordOperatorAudit(tx, { ...entry, details });
@@ -63,7 +66,7 @@ export async function createPortalSession(
   // Every other session only reads, and there may be many.
   if (member)
     await recordAudit(tx, organization.id, {
-      ...toAuthor(source),
+      ...source,
       action: 'portal_session.created',
       target: member.email,
       details: { pages, expiresAt: session.expiresAt },
@@ -100,14 +103,12 @@ export async function endPortalSessions(tx: Tx, slug: string, source: Source): P
   const ended = await deleteSessions(tx, organization.id, source.at);
   if (ended > 0)
     await recordAudit(tx, organization.id, {
-      ...toAuthor(source),
+      ...source,
       action: 'portal_session.ended',
       target: slug,
       details: { sessions: ended },
     });
 }
-
-const toAuthor = ({ actor, at, ip, requestId }: Source) => ({ actor, at, ip, requestId });
 
 /** @returns the cookie's token */
 export async function openPortal(orm: Orm, secret: string, { at }: Pick<Whereabouts, 'at'>): Promise<string> {

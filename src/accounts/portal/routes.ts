@@ -44,9 +44,9 @@ export const portalRoutes = [
     handler: (deps: PortalDeps) => async (req, res) => {
       const authenticate = () => authenticateVendor(deps, req, res);
       const input = await preferKeyError(authenticate, () => readInput(req, res));
-      const { slug, source, change } = await authenticate();
+      const { slug, source, serviceKeyId, change } = await authenticate();
       if (input.member !== undefined) await deps.keys.authenticate(readHashedSecret(req), 'portal:keys');
-      const made = await change((tx) => createPortalSession(tx, slug, input, source));
+      const made = await change((tx) => createPortalSession(tx, slug, input, source, { serviceKeyId }));
       sendJson(res, 201, toJson(toAnswer(req, made)));
     },
   }),
@@ -73,14 +73,11 @@ async function authenticateVendor(deps: PortalDeps, request: Request<object>, re
   const { scope } = description;
   const { orgId, keyId, serviceKeyId } = await authenticateCall(deps, readHashedSecret(req), scope);
   const by = { ...keyAuthority(orgId, keyId, scope), lock: (tx: Tx) => lockOrganizationId(tx, orgId) };
-  const source = {
-    ...whereaboutsOf(req, res, deps.clock),
-    actor: `service_key:${serviceKeyId}`,
-    serviceKeyId,
-  };
+  const source = { ...whereaboutsOf(req, res, deps.clock), actor: `service_key:${serviceKeyId}` };
   return {
     slug: String(req.params.slug),
     source,
+    serviceKeyId,
     change: <T>(work: (tx: Tx) => Promise<T>) => change(deps, by, work),
   };
 }
@@ -97,9 +94,7 @@ export const operatorPortalRoutes = [
     errors: ['not_found'],
     responses,
     async answer({ params: { slug }, input, change, req }) {
-      const made = await change((tx, source) =>
-        createPortalSession(tx, slug, input, { ...source, serviceKeyId: null }),
-      );
+      const made = await change((tx, source) => createPortalSession(tx, slug, input, source));
       return toAnswer(req, made);
     },
   }),

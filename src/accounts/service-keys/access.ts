@@ -9,13 +9,13 @@ import type { Context } from '../../core/http/context.js';
 import { perKeyLimit, unknownKeyGuard } from '../../core/http/rate-limit.js';
 import { MINUTE_MS } from '../../core/time.js';
 import {
+  findKeyProblem,
   hashFor,
   hashServiceKey,
   keyError,
   OrganizationArchived,
   readHashedSecret,
   setHashedSecret,
-  type KeyProblem,
 } from '../api-keys/bearer-key.js';
 import type { LimitCalls } from '../api-keys/guards.js';
 import type { CallDeps } from '../api-keys/key-use.js';
@@ -39,22 +39,21 @@ export function createServiceAccess({ db, clock }: Pick<Context, 'db' | 'clock'>
     maxWeight: 500,
     queueLimit: { weight: 10_000, bytes: Infinity },
   });
-  const noteUse = createUseNotes(db.orm);
+  /** When the use of each key was last written. */
+  const noted = new Map<string, number>();
 
   /** @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope */
   const authenticate = async (hash: string, scope: ServiceScope | null) =>
-    admit(await reader.submit(hash), scope);
+    admit(hash, await reader.submit(hash), scope);
 
-  /** For a key that was just read. @throws AppError as `authenticate` */
-  async function admit(
-    key: ServiceKeyState | undefined,
-    scope: ServiceScope | null,
-  ): Promise<ServiceKeyState> {
-    const now = new Date(clock.now());
-    const error = keyError(problemOf(key, scope, now), scope ?? '');
-    if (error) throw error;
-    if (scope !== null) await noteUse(key!.id, now);
-    return key!;
+  /** For a key that was just read. Writes its use at most once a minute. @throws AppError as `authenticate` */
+  function admit(hash: string, key: ServiceKeyState | undefined, scope: ServiceScope | null) {
+    const nowMs = clock.now();
+    const now = new Date(nowMs);
+    refuseKey(key, scope, now);
+    if (scope === null || (noted.get(hash) ?? -Infinity) > nowMs - MINUTE_MS) return undefined;
+    noted.set(hash, nowMs);
+    return db.orm.update(serviceKeys).set({ lastUsedAt: now }).where(eq(serviceKeys.hashedSecret, hash));
   }
 
   /**
@@ -67,11 +66,18 @@ export function createServiceAccess({ db, clock }: Pick<Context, 'db' | 'clock'>
     refuseArchived(organization);
     const hashedSecret = hashFor(hash, slug);
     if (await findKeyByHash(db.orm, organization.id, hashedSecret)) return;
-    await change({ db, clock }, byServiceKey(hash), async (tx) => {
+    let key: ServiceKeyRow | undefined;
+    const by: Authority = {
+      // A revocation waits for the lock, and then ends the new row, too.
+      async confirm(tx, now) {
+        [key] = await tx.select().from(serviceKeys).where(eq(serviceKeys.hashedSecret, hash)).for('share');
+        refuseKey(key, null, now);
+      },
+    };
+    await change({ db, clock }, by, async (tx) => {
       refuseArchived((await lockOrganization(tx, { id: organization.id }))!);
       if (await findKeyByHash(tx, organization.id, hashedSecret)) return;
-      // The latest expiry, because a rotation may have shortened it.
-      const { id, name, prefix, livemode, scopes, expiresAt } = (await findByHash(tx, hash))!;
+      const { id, name, prefix, livemode, scopes, expiresAt } = key!;
       const row = {
         id: uuid(),
         orgId: organization.id,
@@ -93,6 +99,8 @@ export function createServiceAccess({ db, clock }: Pick<Context, 'db' | 'clock'>
   return {
     authenticate,
     admit,
+    /** Affects only the order of the checks, never access. */
+    hasSeen: (hash: string) => noted.has(hash),
     /** The hash that stands for the key in the Organization. Looks up only what this instance has not seen. */
     async hashAt(hash: string, slug: string, whereabouts: Whereabouts): Promise<string> {
       const own = hashFor(hash, slug);
@@ -105,11 +113,6 @@ export function createServiceAccess({ db, clock }: Pick<Context, 'db' | 'clock'>
 export type ServiceKeyRow = typeof serviceKeys.$inferSelect;
 
 export type ServiceKeyState = Pick<ServiceKeyRow, 'id' | 'scopes' | 'expiresAt' | 'revokedAt'>;
-
-async function findByHash(orm: Orm, hash: string): Promise<ServiceKeyRow | undefined> {
-  const [key] = await orm.select().from(serviceKeys).where(eq(serviceKeys.hashedSecret, hash));
-  return key;
-}
 
 /** Prepared, because building the statement takes longer than running it. */
 function createServiceKeyRead(orm: Orm) {
@@ -124,25 +127,10 @@ function createServiceKeyRead(orm: Orm) {
   };
 }
 
-function problemOf(
-  key: ServiceKeyState | undefined,
-  scope: ServiceScope | null,
-  now: Date,
-): KeyProblem | null {
-  if (!key) return 'invalid_key';
-  if (key.revokedAt !== null) return 'key_revoked';
-  if (key.expiresAt !== null && key.expiresAt <= now) return 'key_expired';
-  return scope === null || key.scopes.includes(scope) ? null : 'insufficient_scope';
+function refuseKey(key: ServiceKeyState | undefined, scope: ServiceScope | null, now: Date): void {
+  const error = keyError(findKeyProblem(key, scope, now), scope ?? '');
+  if (error) throw error;
 }
-
-/** A revocation waits for the lock, and then ends the key's new row, too. */
-const byServiceKey = (hash: string): Authority => ({
-  async confirm(tx, now) {
-    const [key] = await tx.select().from(serviceKeys).where(eq(serviceKeys.hashedSecret, hash)).for('share');
-    const error = keyError(problemOf(key, null, now), '');
-    if (error) throw error;
-  },
-});
 
 function refuseArchived({ slug, archivedAt }: Organization): void {
   if (archivedAt !== null) throw organizationArchived(slug);
@@ -150,16 +138,6 @@ function refuseArchived({ slug, archivedAt }: Organization): void {
 
 export const organizationArchived = (slug: string) =>
   new AppError('not_found', `The Organization "${slug}" is archived.`);
-
-/** At most one write a minute for each key. */
-function createUseNotes(orm: Orm) {
-  const noted = new Map<string, number>();
-  return async (id: string, now: Date): Promise<void> => {
-    if ((noted.get(id) ?? -Infinity) > now.getTime() - MINUTE_MS) return;
-    noted.set(id, now.getTime());
-    await orm.update(serviceKeys).set({ lastUsedAt: now }).where(eq(serviceKeys.id, id));
-  };
-}
 
 /** For routes at `/service`. */
 export interface ServiceGuards {
@@ -170,14 +148,10 @@ export interface ServiceGuards {
 }
 
 export function serviceGuards(context: Context, { keyUse }: CallDeps, access: ServiceAccess): ServiceGuards {
-  const seen = new Set<string>();
   const known = unknownKeyGuard(context, {
     keyOf: hashServiceKey,
-    hasSeen: (hash) => seen.has(hash),
-    async authenticate(hash) {
-      await access.authenticate(hash, null);
-      if (seen.size < MAX_SEEN) seen.add(hash);
-    },
+    hasSeen: access.hasSeen,
+    authenticate: (hash) => access.authenticate(hash, null),
   });
   const knownFor = unknownKeyGuard(context, {
     keyOf: setHashFor,
@@ -204,8 +178,6 @@ export function serviceGuards(context: Context, { keyUse }: CallDeps, access: Se
     },
   };
 }
-
-const MAX_SEEN = 10_000;
 
 const slugOf = (req: Request): string => String(req.params.slug);
 

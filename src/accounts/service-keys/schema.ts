@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { withoutRepeats } from '../../core/http/validate.js';
-import { idField, timeField } from '../../core/http/fields.js';
+import { idField } from '../../core/http/fields.js';
 import { createApiKeySchema, apiKeySchema } from '../api-keys/schema.js';
 import { serviceScopes } from '../api-keys/scopes.js';
 
 const { name, expiresAt } = createApiKeySchema.shape;
-const { state, lastUsedAt, revokedAt, createdAt } = apiKeySchema.shape;
-
 export const serviceKeyInputSchema = z
   .strictObject({
     name,
@@ -19,18 +17,13 @@ export const serviceKeyInputSchema = z
   })
   .meta({ id: 'ServiceKeyInput' });
 
-export const serviceKeySchema = z
-  .object({
+export const serviceKeySchema = apiKeySchema
+  .omit({ createdBy: true, rotatedFromId: true })
+  .extend({
     id: idField('Unique within the service.'),
     name: z.string().describe('A label chosen by its creator, named after the program that holds it.'),
     prefix: z.string().length(16).describe('The first 16 characters of the secret.'),
     scopes: z.array(z.enum(serviceScopes)).min(1),
-    livemode: z.boolean().describe('True for a live key, false for a test key.'),
-    state,
-    lastUsedAt,
-    expiresAt: timeField('When it stops working; `null`: never.').nullable(),
-    revokedAt,
-    createdAt,
   })
   .meta({ id: 'ServiceKey', description: 'A service key without its secret.' });
 

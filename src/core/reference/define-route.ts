@@ -151,49 +151,29 @@ export interface Example {
   answerHeaders?: Record<string, string>;
 }
 
-/** `shown` stands for a value that differs with each call. */
-export class Generated {
-  readonly shown: string;
-  constructor(shown: string) {
+/** `shown` stands for it in the document. */
+class ShownValue<Shown> {
+  readonly shown: Shown;
+  constructor(shown: Shown) {
     this.shown = shown;
   }
-  toJSON(): string {
+  toJSON(): Shown {
     return this.shown;
   }
 }
+
+/** Differs with each call. */
+export class Generated extends ShownValue<string> {}
 
 export const generated = (shown: string) => new Generated(shown);
 
-export class Excerpt {
-  readonly shown: Record<string, unknown>;
-  constructor(shown: Record<string, unknown>) {
-    this.shown = shown;
-  }
-  toJSON(): Record<string, unknown> {
-    return this.shown;
-  }
-}
+export class Excerpt extends ShownValue<Record<string, unknown>> {}
 
-export class Beginning {
-  readonly items: unknown[];
-  constructor(items: unknown[]) {
-    this.items = items;
-  }
-  toJSON(): unknown[] {
-    return this.items;
-  }
-}
+export class Beginning extends ShownValue<unknown[]> {}
 
 /** The document shows only the first item. */
-export class Repeated {
-  readonly items: unknown[];
-  constructor(items: unknown[]) {
-    this.items = items;
-  }
-  toJSON(): unknown[] {
-    return this.items.slice(0, 1);
+export class Repeated extends ShownValue<unknown[]> {
+  override toJSON(): unknown[] {
+    return this.shown.slice(0, 1);
   }
 }
-
-export const repeated = (count: number, makeItem: (i: number) => unknown) =>
-  new Repeated(Array.from({ length: count }, (_, i) => makeItem(i)));

@@ -6,7 +6,6 @@ import {
   Beginning,
   Excerpt,
   generated,
-  repeated,
   Repeated,
   type Example,
   type ExampleRequest,
@@ -44,7 +43,7 @@ function toExample([name, { problem, detail, before, ...rest }]: [string, Writte
   const example = {
     ...rest,
     name,
-    ...(before ? { before: before instanceof Repeated ? (before.items as ExampleRequest[]) : before } : {}),
+    ...(before ? { before: before instanceof Repeated ? (before.shown as ExampleRequest[]) : before } : {}),
   };
   if (problem === undefined) return example;
   return detail === undefined
@@ -69,7 +68,9 @@ class RepeatedNode extends YAMLMap {
   override toJSON(...args: Parameters<YAMLMap['toJSON']>): unknown {
     const { count, item } = super.toJSON(...args) as { count: number; item: unknown };
     const text = JSON.stringify(item);
-    return repeated(count, (i) => JSON.parse(text.replaceAll('{i}', String(i))) as unknown);
+    return new Repeated(
+      Array.from({ length: count }, (_, i) => JSON.parse(text.replaceAll('{i}', String(i))) as unknown),
+    );
   }
 }
 

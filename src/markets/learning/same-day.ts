@@ -1,3 +1,4 @@
+import { groupBy } from '../../core/collections.js';
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import { sigmoid, softplus, survivalAbove } from '../../core/statistics/distributions.js';
 import { meanOf } from '../weather/weather.js';
@@ -182,17 +183,12 @@ function biasesOf(
   cases: readonly SameDayCase[],
   biasOf: (each: SameDayCase) => number,
 ): Record<string, number> {
-  const byStation = new Map<string, number[]>();
-  for (const each of cases) {
-    const found = byStation.get(each.stationId) ?? [];
-    byStation.set(each.stationId, found);
-    found.push(biasOf(each));
-  }
-  const common = meanOf([...byStation.values()].flat());
+  const byStation = groupBy(cases, ({ stationId }) => stationId);
+  const common = meanOf([...byStation.values()].flat().map(biasOf));
   return Object.fromEntries(
     [...byStation].map(([id, own]) => [
       id,
-      common + (own.length / (own.length + PRIOR_DAYS)) * (meanOf(own) - common),
+      common + (own.length / (own.length + PRIOR_DAYS)) * (meanOf(own.map(biasOf)) - common),
     ]),
   );
 }

@@ -130,8 +130,8 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
         .filter(({ archivedAt }) => archivedAt === null)
         .map(({ slug: value, name }) => ({ value, label: `${name} (${value})` })),
       ...limitOptions,
+      rowKinds: limitKind,
       rowNumbers,
-      perOptions: product?.subjectsSince ? limitOptions.perOptions : undefined,
     });
   };
 

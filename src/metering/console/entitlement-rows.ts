@@ -49,7 +49,7 @@ export const limitKind = {
   },
 };
 
-/** For the template of a limit. */
+/** For the template. */
 export const limitOptions = {
   windowOptions,
   rollingWindows: unitNames.join(' '),
@@ -57,7 +57,6 @@ export const limitOptions = {
     { value: 'customer', label: 'All usage' },
     { value: 'subject', label: 'Each subject' },
   ],
-  maxLimits: MAX_LIMITS,
 };
 
 export const option = 'must be one of the options';

@@ -19,8 +19,16 @@ import {
 } from '../../core/pages/rows.js';
 import { defaultThresholds } from '../entitlements/limits.js';
 import type { Plan } from '../plans/queries.js';
-import { definitionJson, MAX_ENTITLEMENTS, MAX_GRANTS, planSchema, readDefinition } from '../plans/schema.js';
-import { periods, type Definition, type PlanGrant } from '../plans/table.js';
+import {
+  definitionJson,
+  MAX_ENTITLEMENTS,
+  MAX_GRANTS,
+  planSchema,
+  readDefinition,
+  periods,
+  type Definition,
+  type PlanGrant,
+} from '../plans/schema.js';
 import { keepWindows, limitKind, option, termsShape, toOwnCap, writeTerms } from './entitlement-rows.js';
 
 const definitionSchema = planSchema.omit({ name: true });

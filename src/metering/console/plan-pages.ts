@@ -46,7 +46,7 @@ import { MAX_PRODUCTS, minuteField } from './entitlement-pages.js';
 import { limitOptions } from './entitlement-rows.js';
 import { planRows, readPlanForm, toFields } from './plan-form.js';
 import { readPlanEffect } from './price-preview.js';
-import { listChanges, readContents, readPlanView } from '../plans/view.js';
+import { listChanges, readPlanView, withContents } from '../plans/view.js';
 
 const PLANS = `${CONSOLE}/plans`;
 
@@ -67,13 +67,8 @@ export const newCustomer: NewCustomerPart = {
   view: 'metering/console/new-customer-plan',
   async read(orm) {
     const plans = await listPlans(orm, { after: undefined, limit: SHOWN_PLANS });
-    const shown = plans.slice(0, SHOWN_PLANS);
-    const contents = await readContents(
-      orm,
-      shown.map(({ definition }) => definition),
-    );
     return {
-      plans: shown.map(({ slug, name }, i) => ({ slug, name, contents: contents[i] })),
+      plans: await withContents(orm, plans.slice(0, SHOWN_PLANS)),
       hasMore: plans.length > SHOWN_PLANS,
     };
   },
@@ -96,23 +91,16 @@ export function planPages(deps: Deps): Router {
 
   router.get('/plans', async (req, res) => {
     const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
-    const rows = await listPlans(orm, { after: cursor, limit: PAGE_SIZE });
-    const { page: plans, nextCursor } = cutPage(rows, PAGE_SIZE, ({ slug }) => slug);
+    const found = await listPlans(orm, { after: cursor, limit: PAGE_SIZE });
+    const { page: plans, nextCursor } = cutPage(found, PAGE_SIZE, ({ slug }) => slug);
     const versions = await listVersions(
       orm,
       plans.map(({ slug }) => slug),
     );
     const page = { view: 'metering/console/plans', title: 'Plans', section: 'plans' };
-    const contents = await readContents(
-      orm,
-      plans.map(({ definition }) => definition),
-    );
+    const rows = await withContents(orm, plans);
     await renderPage(deps, req, res, page, {
-      plans: plans.map((plan, i) => ({
-        ...plan,
-        contents: contents[i],
-        versions: versions.filter((row) => row.plan === plan.slug),
-      })),
+      plans: rows.map((plan) => ({ ...plan, versions: versions.filter((row) => row.plan === plan.slug) })),
       pager: toPager(PLANS, {}, { cursor, nextCursor }),
     });
   });
@@ -149,7 +137,7 @@ function addPlanForm(
         plan,
         ...shown,
         ...limitOptions,
-        planRows,
+        rowKinds: planRows,
         rowNumbers,
         /** A product that the plan has is not chosen again. */
         kept: await readProducts(
@@ -265,7 +253,7 @@ function addCustomerPlan(router: Router, deps: Deps): void {
         values: isNew && current ? { plan: current.plan, anchor: toField(current.anchor) } : form.values,
       },
       current,
-      contents: current && (await readContents(orm, [current.definition]))[0],
+      contents: current && (await withContents(orm, [current]))[0]!.contents,
       setByHand: current ? await listSetByHand(orm, current) : [],
       preview,
       plans: toNamedOptions(await listPlans(orm, { after: undefined, limit: 500 })),

@@ -83,8 +83,7 @@ async function showForm(deps: ConsoleDeps, req: Request, res: Response, form: Fo
   const values = Object.keys(form.values).length > 0 ? form.values : toFields(current);
   const title = `${current ? 'Change' : 'Set'} the price of ${product.name}`;
   const page = { view: 'metering/console/price', title, section: 'products' };
-  const numbers = rowNumbers(values, 'prices');
-  const shown = { form: { ...form, values }, product, focus, numbers, most: MAX_PRICES };
+  const shown = { form: { ...form, values }, product, focus, rowKinds, rowNumbers };
   await renderPage(deps, req, res, page, shown);
 }
 

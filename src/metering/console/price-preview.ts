@@ -1,4 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
+import { groupBy } from '../../core/collections.js';
 import type { Database, GroupTables, Orm } from '../../core/db/client.js';
 import { compareDecimals, minDecimal, sumDecimals } from '../../core/decimal.js';
 import { monthOf, monthRange } from '../../core/time.js';
@@ -7,7 +8,7 @@ import { toCreditPrice, type CreditPrice } from '../entitlements/price.js';
 import type { Product } from '../entitlements/queries.js';
 import { readProducts } from '../plans/plans.js';
 import { findPlan, listVersions } from '../plans/queries.js';
-import type { Definition } from '../plans/table.js';
+import type { Definition } from '../plans/schema.js';
 import { listChanges } from '../plans/view.js';
 
 /** Those with the most usage in the month. */
@@ -97,8 +98,7 @@ export async function readPreview({ shards }: Pick<Database, 'shards'>, asked: A
     await Promise.all(shards.groups.map((group) => group.select<PreviewRow>((t) => selectPreview(asked, t))))
   ).flat();
   const of = (kind: PreviewRow['kind']) => rows.filter((row) => row.kind === kind);
-  const byValue = new Map<string | null, PreviewRow[]>();
-  for (const row of of('value')) byValue.set(row.value, [...(byValue.get(row.value) ?? []), row]);
+  const byValue = groupBy(of('value'), ({ value }) => value);
   const customers = of('total').map((row) => Math.min(row.customers, MAX_CUSTOMERS));
   return {
     month: new Date(monthRange(asked.period).start),

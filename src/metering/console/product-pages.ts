@@ -76,7 +76,6 @@ export function productPages(deps: ConsoleDeps): Router {
       form,
       products: result?.products ?? [],
       pager: result?.pager ?? toPager(PRODUCTS, {}, { cursor: undefined, nextCursor: undefined }),
-      defaultMaximum: DEFAULT_MAX_QUANTITY,
       isFiltered: query.search !== undefined,
     });
   });

@@ -1,13 +1,15 @@
+import { groupBy } from '../../core/collections.js';
 import type { ReportedDatabase } from '../../core/db/shards.js';
-import { addDecimals, sumDecimals } from '../../core/decimal.js';
+import { sumDecimals } from '../../core/decimal.js';
 import { toStackedChart } from '../../core/charts/stacked.js';
 import { formatCount, formatDay, formatDecimal, formatMonth, formatTime } from '../../core/pages/format.js';
-import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import {
   listCustomerUsage,
   type CustomerUsage,
   type CustomerUsageRange,
 } from '../reports/operator/queries.js';
+import { addMonths } from '../reports/period.js';
 import { axisName } from '../reports/report-view.js';
 
 /** Per page. */
@@ -42,10 +44,13 @@ export async function readUsageChart(db: ReportedDatabase, range: Range, chosen:
   const starts = startsOf(range, step);
   const measure = ({ quantity, events }: CustomerUsage) => (metric === undefined ? events : quantity);
   const isOne = metric !== undefined && chosen.customer !== undefined;
-  const series = sumSeries(own, kind, measure).map(({ slug, byStart }) => ({
-    name: isOne ? metric : chosen.nameOf(kind, slug),
-    values: starts.map((start) => byStart.get(start.getTime()) ?? '0'),
-  }));
+  const series = [...groupBy(own, (row) => row[kind])].map(([slug, rows]) => {
+    const byStart = groupBy(rows, ({ start }) => Date.parse(start));
+    return {
+      name: isOne ? metric : chosen.nameOf(kind, slug),
+      values: starts.map((start) => sumDecimals((byStart.get(start.getTime()) ?? []).map(measure))),
+    };
+  });
   const span = `${formatDay(range.from)} – ${formatDay(new Date(range.to.getTime() - 1))}`;
   const by = isOne ? '' : ` and ${kind === 'product' ? 'product' : 'customer'}`;
   const { axis, name } = labels[step];
@@ -85,9 +90,7 @@ function startsOf({ from, to }: Range, step: Step): Date[] {
 }
 
 const nextOf = (at: Date, step: Step): Date =>
-  step === 'month'
-    ? new Date(monthRange(monthOf(at.getTime())).end)
-    : new Date(at.getTime() + (step === 'day' ? DAY_MS : HOUR_MS));
+  step === 'month' ? addMonths(at, 1) : new Date(at.getTime() + (step === 'day' ? DAY_MS : HOUR_MS));
 
 /** Undefined for several products: quantities of different metrics cannot be added. */
 function metricOf(rows: CustomerUsage[], product: Chosen['product']): string | undefined {
@@ -95,20 +98,4 @@ function metricOf(rows: CustomerUsage[], product: Chosen['product']): string | u
   if (product) return metrics.has(product.usageMetric) ? product.usageMetric : rows[0]?.metric;
   const products = new Set(rows.map((row) => row.product));
   return products.size === 1 && metrics.size === 1 ? rows[0]!.metric : undefined;
-}
-
-/** By product or customer, then by the start of the step in milliseconds. */
-function sumSeries(
-  rows: CustomerUsage[],
-  kind: 'organization' | 'product',
-  measure: (row: CustomerUsage) => string,
-) {
-  const bySlug = new Map<string, Map<number, string>>();
-  for (const row of rows) {
-    const byStart = bySlug.get(row[kind]) ?? new Map<number, string>();
-    const start = Date.parse(row.start);
-    byStart.set(start, addDecimals(byStart.get(start) ?? '0', measure(row)));
-    bySlug.set(row[kind], byStart);
-  }
-  return [...bySlug].map(([slug, byStart]) => ({ slug, byStart }));
 }

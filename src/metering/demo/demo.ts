@@ -9,7 +9,7 @@ import { putGrant as putCreditGrant } from '../credit-grants/grants.js';
 import { DAY_MS } from '../../core/time.js';
 import { putOrganizationPlan } from '../plans/organization-plans.js';
 import { putPlan } from '../plans/plans.js';
-import type { Definition } from '../plans/table.js';
+import type { Definition } from '../plans/schema.js';
 import { putGrant } from '../entitlements/grants.js';
 import { putProduct, type ProductInput } from '../entitlements/products.js';
 import {

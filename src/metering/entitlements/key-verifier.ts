@@ -38,22 +38,29 @@ export function createKeyVerifier({ db, clock }: Pick<Context, 'db' | 'clock'>):
       return {
         async flush(requests) {
           const serviceHashes = [...new Set(requests.map(({ serviceHash }) => serviceHash))];
-          const identities = createIdentityReader();
+          const keys = new Map<string, Pick<KeyVerification, 'problem' | 'key'>>();
+          const serviceKeys = new Map<string, ServiceKeyState>();
           const found = await findAll(run, requests, clock.now(), {
             template: isPriced ? verifyPricedKeys : verifyKeys,
             readsGrants: isPriced,
             read: toBalance,
             values: [textArray(serviceHashes)],
-            readOther: (row) => identities.read(row),
+            readOther({ place: hash, kind, problem, features }: IdentityRow) {
+              if (kind === 'service') serviceKeys.set(hash, recallServiceKey(features!, toServiceKey));
+              if (kind !== 'key') return kind === 'service';
+              const key = features === null ? undefined : recallIdentity(features, toIdentity);
+              keys.set(hash, { problem: problem as KeyProblem | null, key });
+              return true;
+            },
           });
           isPriced = found.isPriced;
           return requests.map(({ hashedSecret, serviceHash }, i) => {
             const balances = found.answers[i]!;
             return {
-              serviceKey: identities.serviceKeys.get(serviceHash),
+              serviceKey: serviceKeys.get(serviceHash),
               problem: null,
               key: undefined,
-              ...identities.keys.get(hashedSecret),
+              ...keys.get(hashedSecret),
               balance: balances instanceof Error ? undefined : balances[0],
             };
           });
@@ -95,24 +102,7 @@ interface KeyRow extends Pick<Principal, 'keyId' | 'livemode' | 'scopes' | 'mark
   expiresAt: string | null;
 }
 
-/** Collects the rows of `identities`. */
-function createIdentityReader() {
-  const keys = new Map<string, Pick<KeyVerification, 'problem' | 'key'>>();
-  const serviceKeys = new Map<string, ServiceKeyState>();
-  return {
-    keys,
-    serviceKeys,
-    read(row: Pick<EntitlementRow, 'place' | 'problem' | 'features'> & { kind: string | null }): boolean {
-      const { place: hash, kind, features } = row;
-      if (kind === 'key') {
-        const key = features === null ? undefined : recallIdentity(features, toIdentity);
-        keys.set(hash, { problem: row.problem as KeyProblem | null, key });
-      } else if (kind === 'service') serviceKeys.set(hash, recallServiceKey(features!, toServiceKey));
-      else return false;
-      return true;
-    },
-  };
-}
+type IdentityRow = Pick<EntitlementRow, 'place' | 'problem' | 'features'> & { kind: string | null };
 
 /** Keys rarely change, but each flush returns those of all its calls. */
 const recallIdentity = createRecall<KeyIdentity>(5_000);

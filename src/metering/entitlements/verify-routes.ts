@@ -7,7 +7,8 @@ import {
   keyError,
   preferKeyError,
 } from '../../accounts/api-keys/bearer-key.js';
-import type { CallDeps, KeyUse } from '../../accounts/api-keys/key-use.js';
+import { refusals } from '../../accounts/api-keys/guards.js';
+import type { CallDeps } from '../../accounts/api-keys/key-use.js';
 import { scopes, type Scope } from '../../accounts/api-keys/scopes.js';
 import type { ServiceAccess } from '../../accounts/service-keys/access.js';
 import { createRecall } from '../../core/collections.js';
@@ -18,7 +19,7 @@ import { parseInput, text } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 import { checkResultJson, findRefusal, singleCheck } from './entitlement-json.js';
 import { toExactNumber } from './exact-number.js';
-import type { KeyIdentity, KeyVerifier } from './key-verifier.js';
+import type { KeyIdentity, KeyVerification, KeyVerifier } from './key-verifier.js';
 import type { EntitlementReader } from './reader.js';
 import { checkItemSchema, checkResultSchema } from './schema.js';
 
@@ -84,12 +85,17 @@ export const verifyRoutes = [
     handler: (deps: VerifyDeps) => async (req, res) => {
       const serviceHash = hashServiceKey(req);
       const authenticate = () => deps.access.authenticate(serviceHash, CALLER_SCOPE);
-      const input = await preferKeyError(authenticate, async () =>
+      const asked = await preferKeyError(authenticate, async () =>
         parseVerification(await readJsonText(req, res, MAX_BODY_BYTES)),
       );
-      const verified = await verify(deps, serviceHash, input);
-      count(deps.keyUse, input, verified);
-      sendJson(res, 200, toAnswer(verified));
+      const { hashedSecret, slugs } = asked;
+      if (hashedSecret === undefined) {
+        await authenticate();
+        return sendJson(res, 200, toAnswer('invalid_key'));
+      }
+      const found = await deps.verifyKey({ serviceHash, hashedSecret, slugs });
+      await deps.access.admit(serviceHash, found.serviceKey, CALLER_SCOPE);
+      sendJson(res, 200, await judge(deps, { ...asked, hashedSecret }, found));
     },
   }),
 ];
@@ -97,7 +103,7 @@ export const verifyRoutes = [
 interface Verification {
   /** Undefined if the secret cannot be a key's. */
   hashedSecret: string | undefined;
-  scope: Scope | undefined;
+  scope: Scope | null;
   slugs: string[];
   quantity: string;
   subject: string | undefined;
@@ -110,7 +116,7 @@ const parseVerification = (sent: string): Verification =>
   recallVerification(hashSecret(sent), () => validate(sent));
 
 function validate(sent: string): Verification {
-  const { secret, scope, productSlug, quantity, subject } = parseInput(inputSchema, parseJson(sent));
+  const { secret, scope = null, productSlug, quantity, subject } = parseInput(inputSchema, parseJson(sent));
   return {
     hashedSecret: isSecretShaped(secret) ? hashSecret(secret) : undefined,
     scope,
@@ -120,46 +126,27 @@ function validate(sent: string): Verification {
   };
 }
 
-interface Answer {
-  code: string | null;
-  /** Undefined if there is no such key. */
-  key: KeyIdentity | undefined;
-  /** JSON of a check's result. */
-  entitlement: string | undefined;
-}
-
-/** Reads what a call with the key would read, so that a revoked key is invalid here, too. */
-async function verify(
-  { access, verifyKey, entitlements }: VerifyDeps,
-  serviceHash: string,
-  { hashedSecret, scope, slugs, quantity, subject }: Verification,
-): Promise<Answer> {
-  if (hashedSecret === undefined) {
-    await access.authenticate(serviceHash, CALLER_SCOPE);
-    return { code: 'invalid_key', key: undefined, entitlement: undefined };
-  }
-  const { serviceKey, problem, key, balance } = await verifyKey({ serviceHash, hashedSecret, slugs });
-  await access.admit(serviceKey, CALLER_SCOPE);
-  const refusal = keyError(problem ?? findAccessProblem(key!, scope ?? null), scope ?? '');
-  if (refusal) return { code: refusal.code, key, entitlement: undefined };
-  const [slug] = slugs;
-  if (slug === undefined) return { code: null, key, entitlement: undefined };
+/** Answers as a call with the key would, so that a revoked key is invalid here, too. A verification is a use of the key. */
+async function judge(
+  { keyUse, entitlements }: VerifyDeps,
+  { hashedSecret, scope, slugs: [slug], quantity, subject }: Verification & { hashedSecret: string },
+  { problem, key, balance }: KeyVerification,
+): Promise<string> {
+  if (!key) return toAnswer('invalid_key');
+  const error = keyError(problem ?? findAccessProblem(key, scope), scope ?? '');
+  const refusal = error && refusals[error.code];
+  if (refusal) keyUse.refuse(hashedSecret, refusal);
+  else keyUse.touch(hashedSecret, scope);
+  if (error || slug === undefined) return toAnswer(error?.code ?? null, key);
   const [limits = []] =
     subject === undefined ? [] : await entitlements.limitsOf(hashedSecret, [{ balance, subject }]);
   const own = balance && { ...balance, limits: [...balance.limits, ...limits] };
   const entitlement = checkResultJson(singleCheck(slug, quantity), 0, own);
-  return { code: findRefusal(own, quantity) ?? null, key, entitlement };
+  return toAnswer(findRefusal(own, quantity) ?? null, key, entitlement);
 }
 
-/** A verification is a use of the key. */
-function count(keyUse: KeyUse, { hashedSecret, scope }: Verification, { code, key }: Answer): void {
-  if (!key || hashedSecret === undefined) return;
-  if (code === 'key_revoked' || code === 'key_expired') keyUse.refuse(hashedSecret, 'ended');
-  else if (code === 'insufficient_scope') keyUse.refuse(hashedSecret, 'unscoped');
-  else keyUse.touch(hashedSecret, scope ?? null);
-}
-
-function toAnswer({ code, key, entitlement }: Answer): string {
+/** @param key undefined if there is no such key */
+function toAnswer(code: string | null, key?: KeyIdentity, entitlement?: string): string {
   const result = entitlement === undefined ? '' : `,"entitlement":${entitlement}`;
   return `{"valid":${code === null},"code":${JSON.stringify(code)},${key?.json ?? noKey}${result}}`;
 }

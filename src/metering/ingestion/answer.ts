@@ -92,24 +92,27 @@ export function toUsageAnswer(
 }
 
 /** Restores the body's indexes. */
+export function withIndexes(answer: UsageAnswer, indexes: readonly number[]): UsageAnswer {
+  const restore = <T extends { index: number }>(one: T): T => ({ ...one, index: indexes[one.index]! });
+  return {
+    ...answer,
+    warnings: answer.warnings.map((warning) => ('index' in warning ? restore(warning) : warning)),
+    ...(answer.rejected && { rejected: answer.rejected.map(restore) }),
+  };
+}
+
 export function withUnreadable(
   answer: UsageAnswer,
   { indexes, places }: NonNullable<ParsedEvents['unreadable']>,
 ): UsageAnswer {
-  const restore = <T extends { index: number }>(one: T): T => ({ ...one, index: indexes[one.index]! });
   const first = new Map<number, RejectedEvent>();
   for (const { index = 0, pointer, detail: problem } of places) {
     const field = pointer.replace(/^(\/events)?\/\d+\/?/, '');
     const detail = `${field || 'The event'} ${problem}`;
     if (!first.has(index)) first.set(index, { index, code: 'invalid_request', detail });
   }
-  return {
-    ...answer,
-    warnings: answer.warnings.map((warning) => ('index' in warning ? restore(warning) : warning)),
-    rejected: [...(answer.rejected ?? []).map(restore), ...first.values()].toSorted(
-      (a, b) => a.index - b.index,
-    ),
-  };
+  const { rejected = [], ...rest } = withIndexes(answer, indexes);
+  return { ...rest, rejected: [...rejected, ...first.values()].toSorted((a, b) => a.index - b.index) };
 }
 
 export const tooManyValues = (productSlug: string): UsageWarning => ({

@@ -9,7 +9,7 @@ import { sendJson, toJson } from '../../core/http/json.js';
 import { statusOf, toAppError } from '../../core/http/problem.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
-import { warningJson, type UsageAnswer } from './answer.js';
+import { warningJson, withIndexes, type UsageAnswer } from './answer.js';
 import {
   findExactQuantities,
   parseEvents,
@@ -17,6 +17,7 @@ import {
   quantitiesInBatch,
   requireFewEvents,
   toBatch,
+  type BatchInput,
 } from './batch.js';
 import {
   prefersLenient,
@@ -61,12 +62,9 @@ export const manyUsageRoutes = [
       for (const { organization } of parts) hashes.push(await hashOf(organization).catch(toAppError));
       // Submitted in one turn of the event loop, so that one statement records all of them.
       const outcomes = await Promise.all(
-        parts.map((part, i): Promise<PartOutcome> => {
-          const hashedSecret = hashes[i]!;
-          if (typeof hashedSecret !== 'string')
-            return Promise.resolve({ part, error: inBody(hashedSecret, part) });
-          const sender = { hashedSecret, receivedAtMs, isLenient, isContinuation: i > 0 };
-          return recordPart(deps, part, sender, isDryRun);
+        parts.map((part, i) => {
+          const sender = { receivedAtMs, isLenient, isContinuation: i > 0 };
+          return recordPart(deps, part, hashes[i]!, sender, isDryRun);
         }),
       );
       send(res, outcomes, isLenient);
@@ -84,7 +82,8 @@ interface Part {
 }
 
 interface PartOutcome {
-  part: Part;
+  organization: string;
+  /** With the indexes of the body, like `error`. */
   answer?: UsageAnswer;
   error?: AppError;
 }
@@ -113,94 +112,68 @@ async function readParts(req: Request, res: Response): Promise<Part[]> {
 async function recordPart(
   deps: ManyDeps,
   part: Part,
-  sender: Pick<
-    Parameters<typeof toBatch>[0],
-    'hashedSecret' | 'receivedAtMs' | 'isLenient' | 'isContinuation'
-  >,
+  hash: string | AppError,
+  sender: Pick<BatchInput, 'receivedAtMs' | 'isLenient' | 'isContinuation'>,
   isDryRun: boolean,
 ): Promise<PartOutcome> {
   const { keys, keyUse } = deps;
-  const { hashedSecret, isLenient } = sender;
+  const { organization } = part;
+  if (typeof hash !== 'string') return { organization, error: inBody(hash, part) };
   try {
-    const { events, exactQuantities, pointerOf, unreadable } = parseEvents(
-      part.events,
-      part.exactQuantities,
-      isLenient,
-    );
-    const input = { ...sender, events, exactQuantities, bytes: part.bytes };
-    const read = { input, batch: toBatch(input), pointerOf, unreadable };
+    const parsed = parseEvents(part.events, part.exactQuantities, sender.isLenient);
+    const input = { ...sender, ...parsed, hashedSecret: hash, bytes: part.bytes };
+    const read = { unreadable: undefined, ...parsed, input, batch: toBatch(input) };
     const hasOld = read.batch.outOfRange.size > 0;
-    const sent = hasOld ? await withOldEvents(read, () => keys.authenticate(hashedSecret, scope)) : read;
-    const answer = await record(deps, sent, isDryRun, () => keyUse.touch(hashedSecret, scope));
-    return { part, answer };
+    const sent = hasOld ? await withOldEvents(read, () => keys.authenticate(hash, scope)) : read;
+    const answer = await record(deps, sent, isDryRun, () => keyUse.touch(hash, scope));
+    return { organization, answer: withIndexes(answer, part.indexes) };
   } catch (thrown) {
     const isArchived = thrown instanceof OrganizationArchived;
-    const refusal = isArchived ? organizationArchived(part.organization) : toAppError(thrown);
-    if (['key_revoked', 'key_expired', 'invalid_key'].includes(refusal.code)) keyUse.forget(hashedSecret);
-    return { part, error: inBody(refusal, part) };
+    const refusal = isArchived ? organizationArchived(organization) : toAppError(thrown);
+    if (['key_revoked', 'key_expired', 'invalid_key'].includes(refusal.code)) keyUse.forget(hash);
+    return { organization, error: inBody(refusal, part) };
   }
 }
 
 /** Restores the body's indexes. A refusal without places is that of the part's Organization. */
-function inBody(error: AppError, { indexes }: Part): AppError {
+function inBody({ code, message, errors, retryAfterSeconds, cause }: AppError, { indexes }: Part): AppError {
   const place = (text: string) =>
     text.replace(
       /^(\/events\/|Nothing was recorded\. Event )(\d+)/,
       (_all, before: string, i: string) => before + indexes[Number(i)]!,
     );
-  const ofOrganization = {
-    index: 0,
-    pointer: '/events/0/organization',
-    code: error.code,
-    detail: error.message,
-  };
-  const errors = (error.errors ?? [ofOrganization]).map(({ index, pointer, ...rest }) => ({
-    ...(index === undefined ? {} : { index: indexes[index]! }),
-    pointer: place(pointer),
-    ...rest,
-  }));
-  const { code, message, retryAfterSeconds, cause } = error;
+  const ofOrganization = { index: 0, pointer: '/events/0/organization', code, detail: message };
   return new AppError(code, place(message), {
     cause,
-    errors,
+    errors: (errors ?? [ofOrganization]).map(({ index, pointer, ...rest }) => ({
+      ...(index === undefined ? {} : { index: indexes[index]! }),
+      pointer: place(pointer),
+      ...rest,
+    })),
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
   });
 }
 
 /** @throws the first part's refusal if all parts were refused */
 function send(res: Response, outcomes: PartOutcome[], isLenient: boolean): void {
-  const recorded = outcomes.flatMap(({ part, answer }) => (answer ? [{ part, answer }] : []));
-  const refused = outcomes.flatMap(({ part: { organization }, error }) =>
-    error ? [{ organization, status: statusOf(res, error.code), error }] : [],
-  );
-  if (recorded.length === 0) throw refused[0]!.error;
+  const answers = outcomes.flatMap(({ answer }) => answer ?? []);
+  if (answers.length === 0) throw outcomes[0]!.error!;
   if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
-  const sum = (count: (answer: UsageAnswer) => number) =>
-    recorded.reduce((total, { answer }) => total + count(answer), 0);
-  const rejected = recorded.flatMap(({ part, answer }) =>
-    (answer.rejected ?? []).map((one) => ({ ...one, index: part.indexes[one.index]! })),
-  );
+  const sum = (name: 'accepted' | 'deduped') => answers.reduce((total, answer) => total + answer[name], 0);
+  const rejected = answers.flatMap((answer) => answer.rejected ?? []).toSorted((a, b) => a.index - b.index);
+  const refused = outcomes.flatMap(({ organization, error }) => {
+    if (!error) return [];
+    const { code, message: detail, errors } = error;
+    return [{ organization, status: statusOf(res, code), code, detail, errors }];
+  });
   const answer = {
-    accepted: sum(({ accepted }) => accepted),
-    deduped: sum(({ deduped }) => deduped),
-    warnings: recorded.flatMap(({ part: { organization, indexes }, answer: { warnings } }) =>
-      warnings.map((warning) => ({
-        organization,
-        ...warningJson(warning),
-        ...('index' in warning ? { index: indexes[warning.index]! } : {}),
-      })),
+    accepted: sum('accepted'),
+    deduped: sum('deduped'),
+    warnings: outcomes.flatMap(({ organization, answer: own }) =>
+      (own?.warnings ?? []).map((warning) => ({ organization, ...warningJson(warning) })),
     ),
-    ...(isLenient ? { rejected: rejected.toSorted((a, b) => a.index - b.index) } : {}),
-    ...(refused.length > 0
-      ? {
-          refused: refused.map(({ error: { code, message: detail, errors }, ...one }) => ({
-            ...one,
-            code,
-            detail,
-            ...(errors ? { errors } : {}),
-          })),
-        }
-      : {}),
+    ...(isLenient ? { rejected } : {}),
+    ...(refused.length > 0 ? { refused } : {}),
   };
   sendJson(res, 202, toJson(answer));
 }

@@ -6,7 +6,7 @@ import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { forfeitGrants, putGrant } from '../credit-grants/grants.js';
 import { periodAt, startOfPeriod } from './periods.js';
 import { listKnownKeys, listVoidable, type OrganizationPlan } from './queries.js';
-import type { Definition, PlanGrant } from './table.js';
+import type { Definition, PlanGrant } from './schema.js';
 
 /** Grants are made this long before their period, so an instance may be down for that long. */
 export const LEAD_MS = 2 * DAY_MS;

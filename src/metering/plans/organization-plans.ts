@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { z } from 'zod';
 import { recordAudit, recordAudits } from '../../accounts/audit/audit.js';
 import {
   getLockedOrganization,
@@ -11,7 +12,7 @@ import { AppError, placeError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
 import { DAY_MS } from '../../core/time.js';
 import { removeGrants, setGrants } from '../entitlements/grants.js';
-import { listGrantsOf, type Grant } from '../entitlements/queries.js';
+import { listGrantsOf } from '../entitlements/queries.js';
 import { findDue, grantsOf, listRunningKeys, makeGrants, voidGrants, type Made } from './grants.js';
 import { readProducts } from './plans.js';
 import {
@@ -23,18 +24,14 @@ import {
   type Movable,
   type OrganizationPlan,
 } from './queries.js';
-import type { planStates } from './schema.js';
-import type { Definition, PlanGrant } from './table.js';
+import type { Definition, PlanGrant, organizationPlanSchema, planStates } from './schema.js';
 
-export interface OrganizationPlanInput {
-  plan: string;
+export type OrganizationPlanInput = Omit<z.output<typeof organizationPlanSchema>, 'startsAt' | 'anchor'> & {
   startsAt?: Date | undefined;
   anchor?: Date | undefined;
-  trial: boolean;
-  voidGrants: boolean;
   /** Takes over entitlements that were set by hand. */
   replace: boolean;
-}
+};
 
 /** With the amounts of the credits that it granted. */
 export type PutPlan = Put<OrganizationPlan> & { amounts: string[] };
@@ -77,9 +74,7 @@ export async function putOrganizationPlan(
     createdAt: earlier?.createdAt ?? at,
     updatedAt: at,
   };
-  const current = await listGrantsOf(tx, [orgId], slugsOf(definition));
-  const old = before && (isSame ? definition : (await findPlan(tx, before.plan, before.version))!.definition);
-  const [applied] = await applyPlan(tx, definition, [{ before, after, old, current }], input, source);
+  const [applied] = await applyPlan(tx, definition, [{ before, after }], input, source);
   return { isNew: before === undefined, resource: applied!.row, amounts: applied!.amounts };
 }
 
@@ -99,25 +94,21 @@ function beginTrial(
   return new Date(startsAt.getTime() + trial.days * DAY_MS);
 }
 
+const readDefinitionOf = async (orm: Orm, { plan, version }: OrganizationPlan): Promise<Definition> =>
+  (await findPlan(orm, plan, version))!.definition;
+
 const slugsOf = ({ entitlements }: Definition) => entitlements.map(({ productSlug }) => productSlug);
 
 /** One Organization's. */
 interface PlanChange {
   before: OrganizationPlan | undefined;
   after: OrganizationPlan;
-  /** The definition before the change. */
-  old: Definition | undefined;
-  current: readonly Grant[];
 }
 
-interface Ways {
-  voidGrants?: boolean;
-  replace?: boolean;
-  /** The start of its entitlements. Default: now for new ones, unchanged for others. */
-  startsAt?: Date | undefined;
+type Ways = Partial<Pick<OrganizationPlanInput, 'voidGrants' | 'replace' | 'startsAt'>> & {
   /** Leaves new grants to the job. */
   isMove?: boolean;
-}
+};
 
 /** In a few statements, however many Organizations change. Credits come first: their accounts are locked before logs. */
 async function applyPlan(
@@ -128,7 +119,8 @@ async function applyPlan(
   source: Source,
 ) {
   const credits = await applyCredits(tx, definition, changes, ways, source);
-  await applyEntitlements(tx, definition, changes, ways, source);
+  const rows = changes.map(({ after }) => after);
+  await applyEntitlements(tx, definition, rows, ways, source);
   const applied = changes.map(({ before }, i) => {
     const { row, amounts } = credits[i]!;
     const difference = before && findDifference(toFields(before), toFields(row));
@@ -161,9 +153,12 @@ async function applyCredits(
 ): Promise<{ row: OrganizationPlan; amounts: string[] }[]> {
   const { at } = source;
   const parts = [];
-  for (const { before, after, old } of changes) {
+  const olds = new Map<string, Definition>();
+  for (const { before, after } of changes) {
     const grants = grantsOf(definition, after);
-    const oldGrants = before && old ? grantsOf(old, before) : [];
+    const name = `${before?.plan} ${before?.version}`;
+    if (before && !olds.has(name)) olds.set(name, await readDefinitionOf(tx, before));
+    const oldGrants = before ? grantsOf(olds.get(name)!, before) : [];
     const isSame =
       before?.plan === after.plan &&
       before.anchor.getTime() === after.anchor.getTime() &&
@@ -209,15 +204,18 @@ const makeMissed = (tx: Tx, row: OrganizationPlan, grants: readonly PlanGrant[],
 async function applyEntitlements(
   tx: Tx,
   definition: Definition,
-  changes: readonly Pick<PlanChange, 'after' | 'current'>[],
+  rows: readonly OrganizationPlan[],
   { replace = false, startsAt }: Ways,
   source: Source,
 ): Promise<void> {
   const slugs = slugsOf(definition);
   const products = await readProducts(tx, slugs);
-  const settings = changes.flatMap(({ after, current }) => {
+  const orgIds = rows.map(({ orgId }) => orgId);
+  const current = await listGrantsOf(tx, orgIds, slugs);
+  const byOrganization = groupBy(current, ({ orgId }) => orgId);
+  const settings = rows.flatMap((after) => {
     const { orgId, plan, trialEndsAt, isTrialOver } = after;
-    const bySlug = new Map(current.map((grant) => [grant.productSlug, grant]));
+    const bySlug = new Map(byOrganization.get(orgId)?.map((grant) => [grant.productSlug, grant]));
     return definition.entitlements
       .map(({ productSlug, ...terms }) => ({
         orgId,
@@ -235,9 +233,7 @@ async function applyEntitlements(
       .filter((setting) => replace || setting.current?.plan !== null);
   });
   await setGrants(tx, settings, source);
-  const left = changes.flatMap(({ current }) =>
-    current.filter(({ plan, productSlug }) => plan !== null && !slugs.includes(productSlug)),
-  );
+  const left = current.filter(({ plan, productSlug }) => plan !== null && !slugs.includes(productSlug));
   await removeGrants(tx, left, source);
 }
 
@@ -257,7 +253,7 @@ export async function endOrganizationPlan(tx: Tx, slug: string, source: Source):
   const before = await lockOrganizationPlan(tx, orgId);
   if (!before || before.endedAt) throw onNoPlan(slug);
   const { plan } = before;
-  const { definition } = (await findPlan(tx, plan, before.version))!;
+  const definition = await readDefinitionOf(tx, before);
   await makeBegun(tx, before, grantsOf(definition, before), source);
   await voidGrants(tx, [orgId], [], `The plan ${plan} ended`, source);
   await removeGrants(tx, await listGrantsOf(tx, [orgId], []), source);
@@ -276,9 +272,9 @@ export async function getOrganizationPlan(orm: Orm, slug: string): Promise<Organ
 }
 
 /** Products of the plan whose entitlement was set by hand. */
-export async function listSetByHand(orm: Orm, { orgId, plan, version }: OrganizationPlan): Promise<string[]> {
-  const { definition } = (await findPlan(orm, plan, version))!;
-  return (await listGrantsOf(orm, [orgId], slugsOf(definition)))
+export async function listSetByHand(orm: Orm, row: OrganizationPlan): Promise<string[]> {
+  const slugs = slugsOf(await readDefinitionOf(orm, row));
+  return (await listGrantsOf(orm, [row.orgId], slugs))
     .filter((grant) => grant.plan === null)
     .map(({ productSlug }) => productSlug)
     .toSorted();
@@ -297,18 +293,11 @@ export async function moveOrganizations(
   definition: Definition,
   source: Source,
 ): Promise<number> {
-  const { plan, version } = movable;
+  const { version } = movable;
   const rows = await lockMovable(tx, movable);
-  const orgIds = rows.map(({ orgId }) => orgId);
-  const grants = groupBy(await listGrantsOf(tx, orgIds, slugsOf(definition)), ({ orgId }) => orgId);
-  const olds = new Map<number, Definition>();
-  for (const old of new Set(rows.map((row) => row.version)))
-    olds.set(old, (await findPlan(tx, plan, old))!.definition);
   const changes = rows.map((before) => ({
     before,
     after: { ...before, version, updatedAt: source.at },
-    old: olds.get(before.version),
-    current: grants.get(before.orgId) ?? [],
   }));
   await applyPlan(tx, definition, changes, { isMove: true }, source);
   return rows.length;
@@ -319,14 +308,13 @@ export async function continuePlan(tx: Tx, orgId: string, source: Source): Promi
   const { at } = source;
   const before = await lockOrganizationPlan(tx, orgId);
   if (!before || before.endedAt || !before.dueAt || before.dueAt > at) return [];
-  const { definition } = (await findPlan(tx, before.plan, before.version))!;
+  const definition = await readDefinitionOf(tx, before);
   const isTrialOver = before.trialEndsAt !== null && before.trialEndsAt <= at;
   const grants = grantsOf(definition, before);
   const made = await makeMissed(tx, before, grants, source);
   const row = { ...before, isTrialOver, grantedUntil: made.grantedUntil };
   if (isTrialOver && !before.isTrialOver) {
-    const current = await listGrantsOf(tx, [orgId], slugsOf(definition));
-    await applyEntitlements(tx, definition, [{ after: row, current }], {}, source);
+    await applyEntitlements(tx, definition, [row], {}, source);
     row.updatedAt = at;
   }
   await storeOrganizationPlans(tx, [{ ...row, dueAt: findDue(row, grants, { at, isFull: made.isFull }) }]);

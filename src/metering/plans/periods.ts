@@ -1,5 +1,5 @@
 import { DAY_MS } from '../../core/time.js';
-import type { PlanGrant } from './table.js';
+import type { PlanGrant } from './schema.js';
 
 type Every = PlanGrant['every'];
 

@@ -6,9 +6,8 @@ import { toJson } from '../../core/http/json.js';
 import { AppError, type ErrorPlace } from '../../core/errors.js';
 import { refuseMisfit } from '../entitlements/grants.js';
 import { listProductsBySlug, type Product } from '../entitlements/queries.js';
-import { findPlan, insertVersion, lockPlan, storePlan, type Plan } from './queries.js';
-import { definitionJson } from './schema.js';
-import type { Definition, PlanGrant } from './table.js';
+import { findPlan, lockPlan, storePlan, type Plan } from './queries.js';
+import { definitionJson, type Definition, type PlanGrant } from './schema.js';
 
 /** A changed definition is a new version. Organizations stay on theirs until they are moved. */
 export async function putPlan(
@@ -30,8 +29,7 @@ export async function putPlan(
   const isSame = before !== undefined && isDeepStrictEqual(before.definition, definition);
   if (before && isSame && before.name === name) return { isNew: false, resource: before };
   const plan = { ...current, name, version: isSame ? version : version + 1, definition, updatedAt: at };
-  if (!isSame) await insertVersion(tx, plan);
-  await storePlan(tx, plan);
+  await storePlan(tx, plan, !isSame);
   await recordOperatorAudit(tx, {
     ...source,
     action: isNew ? 'plan.created' : 'plan.changed',

@@ -5,7 +5,8 @@ import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
 import { selectRows, storeRows, textArray } from '../../core/db/sql.js';
 import { BATCH } from '../../core/db/walk.js';
 import type { Range } from '../../core/http/page.js';
-import { organizationPlans, plans, planVersions, type Definition } from './table.js';
+import { organizationPlans, plans, planVersions } from './table.js';
+import { type Definition } from './schema.js';
 
 export type Plan = typeof plans.$inferSelect & { definition: Definition };
 export type OrganizationPlan = typeof organizationPlans.$inferSelect;
@@ -43,12 +44,11 @@ export async function lockPlan(tx: Tx, slug: string, name: string, at: Date) {
   return plan!;
 }
 
-export async function storePlan(tx: Tx, { slug, name, version, updatedAt }: Plan): Promise<void> {
+export async function storePlan(tx: Tx, plan: Plan, isNewVersion: boolean): Promise<void> {
+  const { slug, name, version, definition, updatedAt } = plan;
+  if (isNewVersion)
+    await tx.insert(planVersions).values({ plan: slug, version, definition, createdAt: updatedAt });
   await tx.update(plans).set({ name, version, updatedAt }).where(eq(plans.slug, slug));
-}
-
-export async function insertVersion(tx: Tx, { slug, version, definition, updatedAt }: Plan): Promise<void> {
-  await tx.insert(planVersions).values({ plan: slug, version, definition, createdAt: updatedAt });
 }
 
 export interface VersionRow {

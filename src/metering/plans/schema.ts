@@ -10,7 +10,6 @@ import { declaredLimitJson } from '../entitlements/limits.js';
 import { entitlementSchema } from '../entitlements/operator/schema.js';
 import { toPrice } from '../entitlements/price.js';
 import { entitlementKinds } from '../entitlements/table.js';
-import { periods, type Definition, type PlanEntitlement, type PlanGrant } from './table.js';
 
 export const MAX_ENTITLEMENTS = 50;
 export const MAX_GRANTS = 8;
@@ -18,6 +17,8 @@ export const MAX_MOVED = 500;
 
 /** 50 entitlements with 4 KB of features each, even if every character is escaped. */
 export const MAX_PLAN_BYTES = 1024 * 1024;
+
+export const periods = ['month', 'week', 'day'] as const;
 
 const hasNoRepeats = (names: string[]): boolean => new Set(names).size === names.length;
 
@@ -182,54 +183,46 @@ export const organizationPlanAnswerSchema = z
   })
   .meta({ id: 'OrganizationPlan' });
 
-type Texts = Record<string, any>;
+/** Decimals are text, which keeps all their digits, and fields that mean the same as an absent one are absent. */
+type Stored<Value> = Value extends readonly (infer One)[]
+  ? Stored<One>[]
+  : Value extends object
+    ? { [Name in keyof Value]: StoredField<Name, Value[Name]> }
+    : Value;
+type StoredField<Name, Value> = Name extends 'features' | 'expires'
+  ? Value
+  : Name extends 'unitCap' | 'quantity' | 'amount'
+    ? string | Extract<Value, null>
+    : Stored<NonNullable<Value>>;
+
+export type Definition = Stored<Omit<z.output<typeof planSchema>, 'name'>>;
+export type PlanGrant = Definition['grants'][number];
+
+/** Decimals, whose digits are kept as text. A feature may have one of these names. */
+const decimals: Record<string, (digits: string, place: string) => string> = {
+  unitCap: toBoundedDecimal,
+  quantity: toBoundedDecimal,
+  amount: toPrice,
+};
 
 /** @param text the body, which has all digits of its numbers */
-export function readDefinition(
-  { entitlements, grants, trial }: Omit<z.output<typeof planSchema>, 'name'>,
-  text: string,
-): Definition {
-  const texts = parseNumbersAsText(text) as Texts;
-  const readGrants = (list: typeof grants, digits: Texts[], place: string): PlanGrant[] =>
-    list.map(({ priority: rank, productSlugs: slugs, rollover: rolled, ...grant }, i) => ({
-      ...grant,
-      amount: toPrice(digits[i]!.amount as string, `${place}/${i}/amount`),
-      ...(rank === undefined ? {} : { priority: rank }),
-      ...(slugs ? { productSlugs: slugs } : {}),
-      ...(rolled ? { rollover: rolled } : {}),
-    }));
-  return {
-    entitlements: entitlements.map(
-      ({ unitCap, limits, thresholds, features, ...rest }, i): PlanEntitlement => {
-        const own = texts.entitlements[i] as Texts;
-        const toDecimal = (digits: string, name: string) =>
-          toBoundedDecimal(digits, `entitlements/${i}/${name}`);
-        return {
-          ...rest,
-          ...(unitCap === undefined
-            ? {}
-            : { unitCap: unitCap === null ? null : toDecimal(own.unitCap, 'unitCap') }),
-          ...(limits?.length
-            ? {
-                limits: limits.map((limit, n) => ({
-                  ...limit,
-                  quantity: toDecimal(own.limits[n].quantity, `limits/${n}/quantity`),
-                })),
-              }
-            : {}),
-          ...(thresholds ? { thresholds: thresholds.toSorted((a, b) => a - b) } : {}),
-          ...(toStoredFeatures(features) ? { features: toStoredFeatures(features)! } : {}),
-        };
-      },
-    ),
-    grants: readGrants(grants, texts.grants, 'grants'),
-    ...(trial && {
-      trial: {
-        days: trial.days,
-        ...(trial.grants && { grants: readGrants(trial.grants, texts.trial.grants, 'trial/grants') }),
-      },
-    }),
-  };
+export const readDefinition = (sent: Omit<z.output<typeof planSchema>, 'name'>, text: string): Definition =>
+  toStored(sent, parseNumbersAsText(text), '') as Definition;
+
+/** Leaves out what means the same as an absent field. @param texts the value with its numbers as text */
+function toStored(value: unknown, texts: any, place: string): unknown {
+  if (Array.isArray(value)) return value.map((one, i) => toStored(one, texts[i], `${place}${i}/`));
+  if (typeof value !== 'object' || value === null) return value;
+  const fields = Object.entries(value).map(([name, own]: [string, any]): [string, unknown] => {
+    if (name === 'features') return [name, toStoredFeatures(own) ?? undefined];
+    if (name === 'limits' && own.length === 0) return [name, undefined];
+    if (name === 'thresholds') return [name, own.toSorted((a: number, b: number) => a - b)];
+    if (own === null) return [name, ['unitCap', 'expires'].includes(name) ? null : undefined];
+    const toDecimal = decimals[name];
+    if (toDecimal) return [name, toDecimal(texts[name], place + name)];
+    return [name, toStored(own, texts?.[name], `${place}${name}/`)];
+  });
+  return Object.fromEntries(fields.filter(([, own]) => own !== undefined));
 }
 
 /** `toJson` writes decimals as numbers with all digits. */

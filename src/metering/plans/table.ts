@@ -12,40 +12,7 @@ import {
 } from 'drizzle-orm/pg-core';
 import { organizations } from '../../accounts/organizations/table.js';
 import { bytewiseText, time } from '../../core/db/sql.js';
-import type { FeatureOverrides } from '../entitlements/features.js';
-import type { EntitlementKind, UsageLimit } from '../entitlements/table.js';
-
-/** Decimals are text, which keeps all their digits. */
-export interface PlanEntitlement {
-  productSlug: string;
-  kind: EntitlementKind;
-  /** Null is unlimited; absent if the product's cap applies. */
-  unitCap?: string | null;
-  limits?: UsageLimit[];
-  thresholds?: number[];
-  features?: FeatureOverrides;
-}
-
-export const periods = ['month', 'week', 'day'] as const;
-
-export interface PlanGrant {
-  key: string;
-  amount: string;
-  every: (typeof periods)[number];
-  priority?: number;
-  productSlugs?: string[];
-  rollover?: { percent: number; for: string };
-  /** `period`: at the end of the period; null: never. */
-  expires: 'period' | null;
-}
-
-export interface Definition {
-  /** By product, each at most once. */
-  entitlements: PlanEntitlement[];
-  grants: PlanGrant[];
-  /** Without `grants`, those of the plan also hold during the trial. */
-  trial?: { days: number; grants?: PlanGrant[] };
-}
+import type { Definition } from './schema.js';
 
 export const plans = pgTable('plans', {
   slug: bytewiseText('slug').primaryKey(),

@@ -6,8 +6,7 @@ import { nameWindow } from '../window-name.js';
 import { stateOf } from './organization-plans.js';
 import { readProducts } from './plans.js';
 import { findOrganizationPlan, findPlan } from './queries.js';
-import { definitionJson } from './schema.js';
-import type { Definition, PlanGrant } from './table.js';
+import { definitionJson, type Definition, type PlanGrant } from './schema.js';
 
 export interface ChangeLine {
   sign: '+' | '−' | '~';
@@ -65,11 +64,13 @@ export function listChanges(before: Definition | undefined, after: Definition | 
 /** Each plan shows this many at most, so that a page stays small. */
 const SHOWN_PRODUCTS = 8;
 
-/** As the dashboard of a customer on each of the plans shows them. */
-export async function readContents(orm: Orm, definitions: readonly Definition[]) {
-  const slugs = definitions.flatMap(({ entitlements }) => entitlements.map(({ productSlug }) => productSlug));
+/** With what the dashboard of a customer on each of the plans shows. */
+export async function withContents<T extends { definition: Definition }>(orm: Orm, plans: readonly T[]) {
+  const slugs = plans.flatMap(({ definition }) =>
+    definition.entitlements.map(({ productSlug }) => productSlug),
+  );
   const products = await readProducts(orm, slugs);
-  return definitions.map(({ entitlements, grants, trial }) => ({
+  const toContents = ({ entitlements, grants, trial }: Definition) => ({
     grants,
     trialDays: trial?.days,
     hidden: Math.max(0, entitlements.length - SHOWN_PRODUCTS),
@@ -87,7 +88,8 @@ export async function readContents(orm: Orm, definitions: readonly Definition[])
           features: listFeatures(toJson(mergeFeatures(product.features, features))),
         };
       }),
-  }));
+  });
+  return plans.map((plan) => ({ ...plan, contents: toContents(plan.definition) }));
 }
 
 /** Undefined if the Organization is on no plan. */

@@ -55,11 +55,13 @@ describe('a key’s page', () => {
     await call(next.secret, 2);
     const page = await getPage(browser, `${PATH}/${next.id}`);
     const text = textOf(page);
-    expect(text).toContain('Accepted 5 The key');
+    expect(text).toMatch(/Calls in the last 24 hours .*Accepted 5 The key/);
     expect(text).toMatch(/usage:write Send usage events\. [^.]*\. 5 just now/);
     expect(text).toMatch(/how much is left\. 0 Never/);
     expect(linksOf(page)).toContain(`/dashboard/usage?key=${next.id}`);
-    expect(textOf(await getPage(browser, `${PATH}/${next.id}?range=week`))).toContain('Accepted 5 The key');
+    expect(textOf(await getPage(browser, `${PATH}/${next.id}?range=week`))).toMatch(
+      /Calls in the last 7 days .*Accepted 5 The key/,
+    );
     service.clock.advance(25 * HOUR);
     expect(textOf(await getPage(browser, `${PATH}/${next.id}`))).toContain('No calls in this period.');
     expect(textOf(await getPage(browser, `${PATH}/${next.id}?range=week`))).toContain('Accepted 5 The key');

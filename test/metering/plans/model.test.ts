@@ -14,7 +14,7 @@ import {
 } from '../../../src/metering/plans/organization-plans.js';
 import { periodAt, startOfPeriod } from '../../../src/metering/plans/periods.js';
 import { getPlan, putPlan } from '../../../src/metering/plans/plans.js';
-import type { PlanGrant } from '../../../src/metering/plans/table.js';
+import type { PlanGrant } from '../../../src/metering/plans/schema.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { useDatabase } from '../../support/use.js';
 

@@ -134,7 +134,7 @@ it('explains a month with two prices, a correction, an expiry and a late event',
     ['closing_balance', '', '', '', '0'],
   ]);
   expect(await read('2031-03')).toMatch(
-    /Statement Print Download CSV.* March 2031 .* Not final API keys can send events of this month until 8 Apr 2031\. Owners .* large 30 calls 2 60 .* Correction large −10 calls 2 −20 Total 52 Paid by Invoice march 52 Total 52 Balance Opening balance 0 Invoice march 100 Usage −52 Expired −48 Closing balance 0 /,
+    /Statement Mode Live Test Print Download CSV.* March 2031 .* Not final API keys can send events of this month until 8 Apr 2031\. Owners .* large 30 calls 2 60 .* Correction large −10 calls 2 −20 Total 52 Paid by Invoice march 52 Total 52 Balance Opening balance 0 Invoice march 100 Usage −52 Expired −48 Closing balance 0 /,
   );
   expect((await open('?month=2031-03')).text).toContain(
     'href="/dashboard/statement?mode=live&amp;range=month&amp;month=2031-02"',

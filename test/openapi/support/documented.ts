@@ -19,7 +19,7 @@ export function differences(actual: unknown, documented: unknown, place = 'body'
       differences((actual as Record<string, unknown>)[field], value, `${place}/${field}`),
     );
   if (documented instanceof Beginning)
-    return documented.items.flatMap((item, i) =>
+    return documented.shown.flatMap((item, i) =>
       differences((actual as unknown[])[i], item, `${place}/${i}`),
     );
   if (Array.isArray(documented)) {

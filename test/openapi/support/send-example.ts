@@ -53,7 +53,7 @@ function bodyOf({ body, rawBody, paddedToBytes = 0 }: SentRequest, mediaType: st
 
 /** Returns the value that is actually sent; lists are complete even where the document shortens them. */
 function inFull(value: unknown): unknown {
-  if (value instanceof Repeated) return value.items.map(inFull);
+  if (value instanceof Repeated) return value.shown.map(inFull);
   if (value instanceof Generated) return value.shown;
   if (Array.isArray(value)) return value.map(inFull);
   if (typeof value !== 'object' || value === null) return value;

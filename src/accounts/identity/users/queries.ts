@@ -1,9 +1,9 @@
 import { and, asc, eq, gt, gte, inArray, isNull, lte, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { containsText } from '../../../core/db/sql.js';
+import { containsText, selectRows } from '../../../core/db/sql.js';
 import { memberships, users } from '../../organizations/table.js';
 import type { Range } from '../../../core/http/page.js';
-import { deleteOpenLinks } from '../second-factor/queries.js';
+import { deleteOpenLinks, hasFactor } from '../second-factor/queries.js';
 import { failedSignIns, oneTimeLinks, operators } from '../table.js';
 
 export type User = typeof users.$inferSelect;
@@ -68,6 +68,33 @@ export async function listUsers(
     )
     .orderBy(asc(users.email))
     .limit(limit + 1);
+}
+
+/** Each with at most this many customers. */
+const MAX_CUSTOMERS = 3;
+
+/** By person. `lastSeenAt` is null without an open session. */
+export async function readPeopleFacts(orm: Orm, ids: readonly string[]) {
+  const customers = sql`select o.slug, o.name from memberships m join organizations o on o.id = m.org_id
+    where m.user_id = users.id order by o.name, o.slug limit ${MAX_CUSTOMERS}`;
+  const rows = await selectRows<{
+    id: string;
+    customers: { slug: string; name: string }[];
+    hasFactor: boolean;
+    lastSeenAt: string | null;
+  }>(
+    orm,
+    sql`select users.id::text, ${hasFactor(users.id)} as "hasFactor",
+        (select coalesce(json_agg(c), '[]') from (${customers}) c) as customers,
+        (select to_json(max(s.last_seen_at)) #>> '{}' from sessions s where s.user_id = users.id) as "lastSeenAt"
+      from users where ${inArray(users.id, [...ids])}`,
+  );
+  return new Map(
+    rows.map(({ id, lastSeenAt, ...facts }) => [
+      id,
+      { ...facts, lastSeenAt: lastSeenAt === null ? null : new Date(lastSeenAt) },
+    ]),
+  );
 }
 
 /** Changes nothing if the password has been changed meanwhile. */

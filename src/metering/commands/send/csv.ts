@@ -22,76 +22,61 @@ export async function* readCsv(
   delimiter: string | undefined,
   needed: readonly MappedColumn[],
 ): AsyncGenerator<SourceRecord[]> {
-  const assembler = createAssembler(createRowReader(delimiter, needed));
+  const readRows = createRowReader(delimiter, needed);
   let before = 0;
-  function place(records: SourceRecord[]): SourceRecord[] {
-    const length = input.position - before;
+  let open: Line[] = [];
+  function take(lines: Line[], isEnd: boolean): SourceRecord[] {
+    const { records, rest } = takeRows([...open, ...lines], isEnd, readRows);
+    open = rest;
     const start = before;
-    before += length;
+    before = input.position;
     return records.map((record, i) => ({
       ...record,
-      position: start + (length * (i + 1)) / records.length,
+      position: start + ((before - start) * (i + 1)) / records.length,
     }));
   }
-  for await (const lines of readLines(input)) yield place(assembler.take(lines));
-  yield place(assembler.end());
+  for await (const lines of readLines(input)) yield take(lines, false);
+  yield take([], true);
 }
 
-function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
-  let open: Row = [];
-  let openLength = 0;
-
-  function close(): Row {
-    const row = open;
-    open = [];
-    openLength = 0;
-    return row;
-  }
-
-  function take(lines: Line[]): SourceRecord[] {
-    const records: SourceRecord[] = [];
-    const waiting = lines.toReversed();
-    let single: Row[] = [];
-    const flush = () => {
-      for (const record of readRows(single)) records.push(record);
-      single = [];
-    };
-    for (let line = waiting.pop(); line !== undefined; line = waiting.pop()) {
-      const isBalanced = quotesIn(line.text) % 2 === 0;
-      if (open.length === 0 && (isBalanced || line.problem !== undefined)) {
-        if (line.text.trim() !== '') single.push([line]);
-        continue;
-      }
-      flush();
-      open.push(line);
-      openLength += line.text.length;
-      const isComplete = !isBalanced && open.length > 1;
-      const isHopeless = openLength > MAX_LINE_BYTES || line.problem !== undefined;
-      if (!isComplete && !isHopeless) continue;
-      const row = close();
-      const [record] = isHopeless ? [refused(row, unclosed)] : readRows([row]);
-      if (record?.problem === undefined) {
-        if (record) records.push(record);
-      } else {
-        records.push({ ...record, value: row[0]!.text });
-        for (const rest of row.slice(1).toReversed()) waiting.push(rest);
-      }
+/** `rest` is a row that later lines may complete. */
+function takeRows(lines: Line[], isEnd: boolean, readRows: (rows: Row[]) => SourceRecord[]) {
+  const records: SourceRecord[] = [];
+  let single: Row[] = [];
+  const flush = () => {
+    for (const record of readRows(single)) records.push(record);
+    single = [];
+  };
+  let at = 0;
+  while (at < lines.length) {
+    const line = lines[at]!;
+    if (line.problem !== undefined || quotesIn(line.text) % 2 === 0) {
+      if (line.text.trim() !== '') single.push([line]);
+      at++;
+      continue;
     }
+    const end = endOf(lines, at, isEnd);
+    if (end === undefined) break;
     flush();
-    return records;
+    const [record] = end > lines.length ? [refused([line], unclosed)] : readRows([lines.slice(at, end)]);
+    const isRefused = record?.problem !== undefined;
+    if (record) records.push(isRefused ? { ...record, value: textOf([line]) } : record);
+    at = isRefused ? at + 1 : end;
   }
+  flush();
+  return { records, rest: lines.slice(at) };
+}
 
-  function end(): SourceRecord[] {
-    const records: SourceRecord[] = [];
-    while (open.length > 0) {
-      const [first, ...rest] = close();
-      records.push(refused([first!], unclosed));
-      for (const record of take(rest)) records.push(record);
-    }
-    return records;
+/** Exclusive. Infinity if no line closes the quote that opens in the first one, undefined if a later line may. */
+function endOf(lines: Line[], first: number, isEnd: boolean): number | undefined {
+  let length = lines[first]!.text.length;
+  for (let at = first + 1; at < lines.length; at++) {
+    const { text, problem } = lines[at]!;
+    length += text.length;
+    if (length > MAX_LINE_BYTES || problem !== undefined) return Infinity;
+    if (quotesIn(text) % 2 === 1) return at + 1;
   }
-
-  return { take, end };
+  return isEnd ? Infinity : undefined;
 }
 
 /** Excel's own first line names the delimiter. */

@@ -1,6 +1,5 @@
 import type { Router } from 'express';
 import { z } from 'zod';
-import { toStackedChart } from '../../../core/charts/stacked.js';
 import { compareDecimals, sumDecimals } from '../../../core/decimal.js';
 import type { Orm } from '../../../core/db/client.js';
 import type { Context } from '../../../core/http/context.js';
@@ -9,7 +8,7 @@ import { parseInput, text } from '../../../core/http/validate.js';
 import { toAddress, toPager } from '../../../core/pages/address.js';
 import { sendCsv, type CsvCell } from '../../../core/pages/csv.js';
 import { fieldError, requireOnce, tryQuery, type FormFields } from '../../../core/pages/form.js';
-import { formatCount, formatDecimal, formatShare, toNamedOptions } from '../../../core/pages/format.js';
+import { formatCount, formatShare, toNamedOptions } from '../../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../../core/pages/layout.js';
 import { DAY_MS } from '../../../core/time.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
@@ -29,16 +28,7 @@ import {
   toPeriodChoices,
   type PageDeps,
 } from '../choices.js';
-import {
-  formatPeriod,
-  monthPeriod,
-  parsePeriod,
-  stepName,
-  stepsOf,
-  toPeriodQuery,
-  type Period,
-} from '../period.js';
-import { axisName } from '../report-view.js';
+import { monthPeriod, parsePeriod, toPeriodQuery, type Period } from '../period.js';
 import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
 import { addStatement } from './statement-pages.js';
 import { kindOptions, PACE_DAYS, toAccountView, toEntryView } from './view.js';
@@ -141,8 +131,7 @@ function byProduct(sums: readonly BurnSum[]) {
   return slugs
     .map((slug) => {
       const own = sums.filter((sum) => sum.slug === slug);
-      const burned = sumDecimals(own.map((sum) => sum.burned));
-      return { slug, name: own[0]!.name, own, burned, returned: sumDecimals(own.map((sum) => sum.returned)) };
+      return { slug, name: own[0]!.name, burned: sumDecimals(own.map((sum) => sum.burned)) };
     })
     .toSorted((a, b) => compareDecimals(b.burned, a.burned));
 }
@@ -152,26 +141,10 @@ const largestOf = (sums: readonly BurnSum[]): string | undefined => byProduct(su
 function toBurnedView({ period, sums, product, parts }: Burned, shown: Mode, path: string) {
   const rows = byProduct(sums);
   const total = sumDecimals(rows.map(({ burned }) => burned));
-  const isHour = period.range === 'day';
-  const steps = stepsOf(period);
   const names = product ? ['subject', ...product.dimensions] : [];
   return {
-    total,
-    returned: sumDecimals(rows.map(({ returned }) => returned)),
-    stepName: isHour ? 'hour' : 'day',
-    chart: toStackedChart({
-      title: `Credits burned by ${isHour ? 'hour' : 'day'} and product, ${formatPeriod(period)}`,
-      stepName: isHour ? 'Hour (UTC)' : 'Day (UTC)',
-      steps: steps.map((start) => ({ axis: axisName(start, period), name: stepName(start, isHour) })),
-      series: rows.map(({ name, own }) => {
-        const byStart = new Map(own.map((sum) => [sum.start, sum.burned]));
-        return { name, values: steps.map((start) => byStart.get(start.getTime()) ?? '0') };
-      }),
-      nameOthers: (count) => formatCount(count, 'other product'),
-      format: (credits) => `${formatDecimal(credits)} credits`,
-    }),
+    returned: sumDecimals(sums.map(({ returned }) => returned)),
     isEmpty: rows.length === 0,
-    isOfProducts: rows.length > 1,
     /** The one with the largest costs, or the chosen one. */
     productName: product?.name,
     isUnread: parts === undefined && product !== undefined && hasParts(product),

@@ -88,7 +88,6 @@ export function toEntryView({ at, hour, kind, productSlug, productName, grantKey
   const isUndone = amount.startsWith('-');
   return {
     at: new Date(at),
-    hour: new Date(hour),
     label: isUndone ? `${label}, undone` : label,
     productName,
     grantKey,
