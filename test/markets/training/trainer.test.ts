@@ -218,8 +218,8 @@ describe('the trainer', () => {
     other.clock.set('2026-11-21T14:00:00Z');
     other.trading.calibration.replace({ fits: noFits });
     await other.trading.background.load();
-    const loaded = other.trading.calibration.current.fits.fits.map(({ id }) => id);
-    expect([stored!.id, ...ids].filter((id) => loaded.includes(id))).toEqual([ids[0]]);
+    const loaded = new Set(other.trading.calibration.current.fits.fits.map(({ id }) => id));
+    expect([stored!.id, ...ids].filter((id) => loaded.has(id))).toEqual([ids[0]]);
     await other.stop();
     await database.db.orm.delete(forecastFits).where(inArray(forecastFits.id, ids));
   });
