@@ -125,6 +125,8 @@ export async function newestFits(orm: Orm, sources: SourceNames, window: Window)
       forecastFits.station,
       forecastFits.leadHours,
       desc(forecastFits.trainedAt),
+      // Each part of a simulated past stores fits of the same times; the leading cities' are from the most days.
+      desc(forecastFits.n),
     )
     .limit(1_000);
   return rows.map(({ coefficients, model, ...fit }) => ({

@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm';
+import { eq, inArray } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
 import { createArchive } from '../../../src/markets/training/forecast-archive.js';
@@ -207,6 +207,21 @@ describe('the trainer', () => {
     expect(await loadedAt('2026-11-21T11:59:59Z')).toEqual([]);
     await other.stop();
     await database.db.orm.delete(forecastFits).where(eq(forecastFits.id, id));
+  });
+
+  it('loads the fit from the most days of those made at the same time', async () => {
+    const [stored] = await listFits();
+    const ids = ['019b8d9a-6400-7000-8000-000000000997', '019b8d9a-6400-7000-8000-000000000998'];
+    const parts = [stored!.n + 60, stored!.n - 1].map((n, i) => ({ ...stored!, id: ids[i]!, n }));
+    await database.db.orm.insert(forecastFits).values(parts);
+    const other = await startTestService(database.db, { trading: { selection } });
+    other.clock.set('2026-11-21T14:00:00Z');
+    other.trading.calibration.replace({ fits: noFits });
+    await other.trading.background.load();
+    const loaded = new Set(other.trading.calibration.current.fits.fits.map(({ id }) => id));
+    expect([stored!.id, ...ids].filter((id) => loaded.has(id))).toEqual([ids[0]]);
+    await other.stop();
+    await database.db.orm.delete(forecastFits).where(inArray(forecastFits.id, ids));
   });
 
   it('deletes data older than 400 days, and the inputs of seasonal fits after two years', async () => {
