@@ -133,9 +133,14 @@ it.each(scripts)(
     await page.goto(`/console/products/${slug}`);
     await page.getByRole('link', { name: 'Change the price…' }).focus();
     await page.keyboard.press('Enter');
-    await page.getByLabel('Prices').focus();
-    await page.keyboard.press('Control+End');
-    await page.keyboard.type('\nmedium = 0.004');
+    await page.getByRole('button', { name: 'Add a value' }).focus();
+    await page.keyboard.press('Enter');
+    const row = page.getByRole('group', { name: 'Value 3', exact: true });
+    await row.getByLabel('Value', { exact: true }).focus();
+    await page.keyboard.type('medium');
+    await row.getByLabel('Credits', { exact: true }).focus();
+    await page.keyboard.type('0.004');
+    if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
     await page.getByRole('button', { name: 'Preview' }).focus();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Check the new price' }).waitFor();

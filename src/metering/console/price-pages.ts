@@ -81,9 +81,12 @@ async function showForm(deps: ConsoleDeps, req: Request, res: Response, form: Fo
   const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
   const current = toCreditPrice(product);
   const values = Object.keys(form.values).length > 0 ? form.values : toFields(current);
+  // A refused form has lost its blank rows.
+  const isWithoutRows = focus === undefined && rowNumbers(values, 'prices').length === 0;
+  const row = isWithoutRows ? writeFields(rowKinds.prices.blank, 'prices.0.') : {};
   const title = `${current ? 'Change' : 'Set'} the price of ${product.name}`;
   const page = { view: 'metering/console/price', title, section: 'products' };
-  const shown = { form: { ...form, values }, product, focus, rowKinds, rowNumbers };
+  const shown = { form: { ...form, values: { ...values, ...row } }, product, focus, rowKinds, rowNumbers };
   await renderPage(deps, req, res, page, shown);
 }
 
@@ -140,9 +143,5 @@ const toFields = (price: CreditPrice | null): FormFields =>
     price: price?.price ?? '',
     enforcement: price?.enforcement ?? 'block',
     dimension: price?.by?.dimension ?? '',
-    prices: toRows(
-      price?.by
-        ? Object.entries(price.by.prices).map(([value, one]) => ({ value, price: one }))
-        : [rowKinds.prices.blank],
-    ),
+    prices: toRows(Object.entries(price?.by?.prices ?? {}).map(([value, one]) => ({ value, price: one }))),
   });
