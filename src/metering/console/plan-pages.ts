@@ -13,6 +13,7 @@ import {
   type ConsoleDeps,
 } from '../../console/page.js';
 import type { NewCustomerPart } from '../../console/customer-summary.js';
+import type { Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { cutPage } from '../../core/http/page.js';
 import { nameField, parseInput } from '../../core/http/validate.js';
@@ -31,15 +32,16 @@ import { editRows, rowNumbers, writeFields } from '../../core/pages/rows.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { countAmounts } from '../plans/grants.js';
 import { moveAll } from '../plans/move.js';
-import { endOrganizationPlan, listSetByHand, putOrganizationPlan } from '../plans/organization-plans.js';
+import { endOrganizationPlan, putOrganizationPlan } from '../plans/organization-plans.js';
 import { getPlan, putPlan, readProducts, requireProducts } from '../plans/plans.js';
 import { findPlan, listOrganizationsOn, listPlans, listVersions, type Plan } from '../plans/queries.js';
+import type { Definition } from '../plans/schema.js';
 import { listProducts } from '../entitlements/queries.js';
 import { MAX_PRODUCTS, minuteField } from './entitlement-pages.js';
 import { limitOptions } from './entitlement-rows.js';
 import { planRows, readPlanForm, toFields } from './plan-form.js';
 import { readPlanEffect } from './price-preview.js';
-import { listChanges, readPlanView, withContents } from '../plans/view.js';
+import { listChanges, readOwnTerms, readPlanView, withContents, withOwnTerms } from '../plans/view.js';
 
 const PLANS = `${CONSOLE}/plans`;
 
@@ -168,7 +170,7 @@ function addPlanForm(
       const input = { name: values.name, definition: readPlanForm(fields, plan?.definition) };
       if (step !== 'save') {
         await requireProducts(orm, input.definition);
-        const changes = listChanges(plan?.definition, input.definition);
+        const changes = await listChanges(orm, plan?.definition, input.definition);
         const effect = plan && (await readPlanEffect(deps.db, slug, input.definition, deps.clock.now()));
         return show(req, res, newForm(fields), { preview: { changes, effect } });
       }
@@ -222,6 +224,7 @@ function addCustomerPlan(router: Router, deps: Deps): void {
     const customer = await readCustomer(deps, req);
     const current = await readCurrent(customer.id);
     const isNew = Object.keys(form.values).length === 0;
+    const own = current ? await readOwnTerms(orm, customer.id, slugsOf(current.definition)) : [];
     const page = {
       view: 'metering/console/customer-plan',
       tab: 'plan',
@@ -234,8 +237,10 @@ function addCustomerPlan(router: Router, deps: Deps): void {
         values: isNew && current ? { plan: current.plan, anchor: toField(current.anchor) } : form.values,
       },
       current,
-      contents: current && (await withContents(orm, [current]))[0]!.contents,
-      setByHand: current ? await listSetByHand(orm, current) : [],
+      contents:
+        current &&
+        (await withContents(orm, [{ definition: withOwnTerms(current.definition, own) }]))[0]!.contents,
+      setByHand: own.filter(({ isSetByHand }) => isSetByHand).map(({ terms }) => terms.productSlug),
       preview,
       plans: toNamedOptions(await listPlans(orm, { after: undefined, limit: 500 })),
     });
@@ -251,7 +256,7 @@ function addCustomerPlan(router: Router, deps: Deps): void {
         if (step === 'edit') return show(req, res, form);
         const version = current?.plan === plan ? current?.version : undefined;
         const wanted = plan === undefined ? undefined : await getPlan(orm, plan, version);
-        const changes = listChanges(current?.definition, wanted?.definition);
+        const changes = await listCustomerChanges(orm, id, current, wanted?.definition, input);
         return show(req, res, form, { name: wanted?.name, changes });
       }
       // The form shows the anchor without its seconds.
@@ -269,5 +274,43 @@ function addCustomerPlan(router: Router, deps: Deps): void {
     codes: new Set(['unknown_plan', 'trial_used', 'too_many_grants']),
   });
 }
+
+type Current = Awaited<ReturnType<typeof readPlanView>>;
+
+/** Compares the plan with what the customer has. Entitlements that were set by hand stay, unless they are replaced. */
+async function listCustomerChanges(
+  orm: Orm,
+  orgId: string,
+  current: Current,
+  wanted: Definition | undefined,
+  { replace, trial }: { replace: boolean; trial: boolean },
+) {
+  const slugs = [current?.definition, wanted].flatMap((one) => (one ? slugsOf(one) : []));
+  const own = await readOwnTerms(orm, orgId, slugs);
+  const wantedSlugs = new Set(wanted ? slugsOf(wanted) : []);
+  const staying = own.filter(
+    ({ isSetByHand, terms }) => isSetByHand && !(replace && wantedSlugs.has(terms.productSlug)),
+  );
+  const others = own.filter((one) => !staying.includes(one));
+  const isOther = ({ productSlug }: { productSlug: string }) =>
+    staying.every(({ terms }) => terms.productSlug !== productSlug);
+  const changes = await listChanges(
+    orm,
+    {
+      entitlements: others.map(({ terms }) => terms),
+      grants: current?.definition.grants ?? [],
+      ...(current?.trialEndsAt && current.definition.trial && { trial: current.definition.trial }),
+    },
+    {
+      entitlements: wanted?.entitlements.filter(isOther) ?? [],
+      grants: wanted?.grants ?? [],
+      ...(trial && wanted?.trial && { trial: wanted.trial }),
+    },
+  );
+  const stays = staying.map(({ name }) => ({ sign: '=', text: `${name}: stays as it was set by hand` }));
+  return [...changes, ...stays];
+}
+
+const slugsOf = ({ entitlements }: Definition) => entitlements.map(({ productSlug }) => productSlug);
 
 const toField = (at: Date): string => at.toISOString().slice(0, 16);

@@ -184,7 +184,7 @@ export async function readPlanEffect(
   const versions = [];
   for (const row of used) {
     const before = (await findPlan(orm, plan, row.version))!.definition;
-    const changes = listChanges(before, after);
+    const changes = await listChanges(orm, before, after);
     if (changes.length > 0) versions.push({ ...row, before, changes });
   }
   const slugs = [after, ...versions.map(({ before }) => before)].flatMap(({ entitlements }) =>

@@ -2,64 +2,121 @@ import type { Orm } from '../../core/db/client.js';
 import { toJson } from '../../core/http/json.js';
 import { formatDecimal } from '../../core/pages/format.js';
 import { listFeatures, mergeFeatures } from '../entitlements/features.js';
+import { defaultThresholds } from '../entitlements/limits.js';
+import { listGrantsOf, type Product } from '../entitlements/queries.js';
+import type { UsageLimit } from '../entitlements/table.js';
 import { nameWindow } from '../window-name.js';
 import { stateOf } from './organization-plans.js';
 import { readProducts } from './plans.js';
 import { findOrganizationPlan, findPlan } from './queries.js';
-import { definitionJson, type Definition, type PlanGrant } from './schema.js';
+import type { Definition, PlanGrant } from './schema.js';
 
 export interface ChangeLine {
-  sign: '+' | '−' | '~';
+  sign: '+' | '−' | '~' | '=';
   text: string;
 }
 
-/** Fields by the name of each part. */
-function partsOf(definition: Definition | undefined): Map<string, Record<string, unknown>> {
-  if (!definition) return new Map();
-  const { entitlements, grants, trial } = definitionJson(definition);
-  return new Map<string, Record<string, unknown>>([
-    ...entitlements.map(({ productSlug, ...fields }) => [`Entitlement to ${productSlug}`, fields] as const),
-    ...grants.map(({ key, ...fields }) => [nameGrant(key, fields.every), fields] as const),
-    ...(trial ? [['Trial', { ...trial }] as const] : []),
+type Fields = Readonly<Record<string, unknown>>;
+type Terms = Definition['entitlements'][number];
+
+/** By a name that is unique within the plan. */
+function partsOf(definition: Definition | undefined, products: ReadonlyMap<string, Product>) {
+  const { entitlements = [], grants = [], trial } = definition ?? {};
+  return new Map<string, { title: string; fields: Fields }>([
+    ...entitlements.map(({ productSlug, ...fields }) => {
+      const title = products.get(productSlug)?.name ?? productSlug;
+      return [`entitlement ${productSlug}`, { title, fields }] as const;
+    }),
+    ...grants.map((grant) => [`grant ${grant.key} ${grant.every}`, toGrantPart(grant)] as const),
+    ...(trial ? [['trial', { title: 'Trial', fields: trial }] as const] : []),
   ]);
 }
 
-const nameGrant = (key: string, every: PlanGrant['every']): string =>
-  `${{ month: 'Monthly', week: 'Weekly', day: 'Daily' }[every]} credits${key === 'credits' ? '' : ` (${key})`}`;
+const toGrantPart = ({ key, every, ...fields }: PlanGrant) => ({
+  title: `${{ month: 'Monthly', week: 'Weekly', day: 'Daily' }[every]} credits${key === 'credits' ? '' : ` (${key})`}`,
+  fields,
+});
 
-/** Other fields have their names in the definition. The amount is what a grant is about. */
-const labels: Record<string, string> = { unitCap: 'cap', productSlugs: 'products', amount: '' };
+/** What a part says about each field. An undefined value is the default. */
+const phrases: Record<string, (value: any) => string> = {
+  kind: (kind) => (kind === 'live' ? 'live' : 'read only'),
+  unitCap: (cap) =>
+    cap === undefined ? 'the product’s cap' : cap === null ? 'no cap' : `cap ${formatDecimal(cap)}`,
+  limits: (limits: UsageLimit[] = []) => limits.map(writeLimit).join(', ') || 'no limits',
+  thresholds: (percents = defaultThresholds) => `warnings at ${percents.join(', ')}%`,
+  features: (features = {}) =>
+    listFeatures(toJson(features))
+      .map(({ name, value }) => `${name}: ${value}`)
+      .join(', ') || 'the product’s features',
+  amount: (amount) => formatDecimal(amount),
+  expires: (expires) => (expires === null ? 'never expire' : 'expire at the end of the period'),
+  priority: (priority = 'default') => `priority ${priority}`,
+  rollover: (rollover?: NonNullable<PlanGrant['rollover']>) =>
+    rollover ? `${rollover.percent}% rolls over for ${rollover.for.slice(1, -1)} days` : 'no rollover',
+  productSlugs: (slugs) => `pay for ${slugs?.join(', ') ?? 'all products'}`,
+  days: (days) => `${days} days`,
+  grants: (grants?: PlanGrant[]) =>
+    grants?.map((grant) => writePart(toGrantPart(grant))).join('; ') ?? 'the plan’s credits',
+};
 
-const labelOf = (field: string): string => labels[field] ?? field;
+const writeLimit = ({ quantity, window, enforcement, per }: UsageLimit): string =>
+  `${nameWindow(window)}${per ? ', each subject' : ''}: at most ${formatDecimal(quantity)} (${enforcement === 'block' ? 'blocks' : 'warns'})`;
 
-function write(field: string, value: unknown): string {
-  if (value === undefined) return 'not set';
-  if (value === null) return field === 'unitCap' ? 'no cap' : 'never';
-  const text = toJson(value);
-  return /^\d+(\.\d+)?$/.test(text) ? formatDecimal(text) : typeof value === 'string' ? value : text;
-}
+const write = (field: string, value: unknown): string => phrases[field]!(value);
+
+const writePart = ({ title, fields }: { title: string; fields: Fields }): string =>
+  `${title}: ${Object.entries(fields)
+    .flatMap(([field, value]) => (value === undefined ? [] : [write(field, value)]))
+    .join(', ')}`;
 
 /** Lists what a change of the definition adds, removes and changes. */
-export function listChanges(before: Definition | undefined, after: Definition | undefined): ChangeLine[] {
-  const [old, wanted] = [partsOf(before), partsOf(after)];
+export async function listChanges(
+  orm: Orm,
+  before: Definition | undefined,
+  after: Definition | undefined,
+): Promise<ChangeLine[]> {
+  const products = await readProducts(
+    orm,
+    [before, after].flatMap((one) => one?.entitlements.map(({ productSlug }) => productSlug) ?? []),
+  );
+  const [old, wanted] = [partsOf(before, products), partsOf(after, products)];
   return [...new Set([...old.keys(), ...wanted.keys()])].toSorted().flatMap((name): ChangeLine[] => {
     const [from, to] = [old.get(name), wanted.get(name)];
-    if (!to) return [{ sign: '−', text: name }];
-    if (!from) {
-      const parts = Object.entries(to).map(([field, value]) =>
-        `${labelOf(field)} ${write(field, value)}`.trim(),
-      );
-      return [{ sign: '+', text: `${name}: ${parts.join(', ')}` }];
-    }
-    const fields = [...new Set([...Object.keys(from), ...Object.keys(to)])].filter(
-      (field) => write(field, from[field]) !== write(field, to[field]),
-    );
-    return fields.map((field) => ({
-      sign: '~',
-      text: `${[name, labelOf(field)].filter(Boolean).join(', ')}: ${write(field, from[field])} → ${write(field, to[field])}`,
-    }));
+    if (!to) return [{ sign: '−', text: from!.title }];
+    if (!from) return [{ sign: '+', text: writePart(to) }];
+    return [...new Set([...Object.keys(from.fields), ...Object.keys(to.fields)])].flatMap((field) => {
+      const [was, will] = [from, to].map(({ fields }) => write(field, fields[field]));
+      return was === will ? [] : [{ sign: '~', text: `${to.title}: ${was} → ${will}` }];
+    });
   });
 }
+
+/** The entitlements that the Organization has for the products and from its plan. */
+export async function readOwnTerms(orm: Orm, orgId: string, slugs: readonly string[]) {
+  const grants = await listGrantsOf(orm, [orgId], slugs);
+  return grants.map(({ plan, productName, productSlug, kind, hasOwnCap, unitCap, ...own }) => ({
+    isSetByHand: plan === null,
+    name: productName,
+    terms: {
+      productSlug,
+      kind,
+      ...(hasOwnCap && { unitCap }),
+      ...(own.limits?.length && { limits: own.limits }),
+      ...(own.thresholds && { thresholds: own.thresholds }),
+      ...(own.features && { features: own.features }),
+    } as Terms,
+  }));
+}
+
+type OwnTerms = Awaited<ReturnType<typeof readOwnTerms>>;
+
+/** With the terms that the Organization has instead of the plan's. */
+export const withOwnTerms = (definition: Definition, own: OwnTerms): Definition => ({
+  ...definition,
+  entitlements: definition.entitlements.map(
+    (one) => own.find(({ terms }) => terms.productSlug === one.productSlug)?.terms ?? one,
+  ),
+});
 
 /** Each plan shows this many at most, so that a page stays small. */
 const SHOWN_PRODUCTS = 8;

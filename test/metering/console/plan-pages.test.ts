@@ -41,7 +41,8 @@ grants: [{ key: credits, amount: ${amount}, every: month, expires: period }]`;
   const changed = { name: 'Words', definition: definition('null', 2500) };
   const preview = (await post(`/console/plans/${slug}`, changed)).text;
   expect(preview).toContain('<bdi>Monthly credits: 1,500 → 2,500</bdi>');
-  expect(preview).toContain(`<bdi>Entitlement to ${product.slug}, cap: 50,000 → no cap</bdi>`);
+  expect(preview).toContain('<bdi>Forecasts: cap 50,000 → no cap</bdi>');
+  expect(preview).toContain('Save as version 2');
   expect(preview).toContain('Keep editing');
 });
 
@@ -62,7 +63,7 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
   expect(await get(`/console/plans/${plan}`)).toContain(`value="${digits}"`);
 
   const own = `/console/customers/${slug}/plan`;
-  expect((await post(own, { plan })).text).toContain(`Entitlement to ${product.slug}`);
+  expect((await post(own, { plan })).text).toContain(`<bdi>${product.name}: live, cap 12,345`);
   expect((await post(own, { plan, step: 'save' })).status).toBe(303);
   expect(await get(own)).toContain('Active');
   const anchored = await get(own);
@@ -76,11 +77,42 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
   expect((await post(`/console/plans/${plan}/move`, {})).status).toBe(303);
   expect(await get(`/console/plans/${plan}`)).not.toContain('to version 2');
   const ending = (await post(own, { plan: '' })).text;
-  expect(ending).toContain(`<bdi>Entitlement to ${product.slug}</bdi>`);
+  expect(ending).toContain(`<bdi>${product.name}</bdi>`);
   expect(ending).toContain('End the plan');
   expect((await post(own, { plan: '', step: 'save' })).headers.get('location')).toContain('done=ended');
   expect(await get(own)).toContain('Put this customer on a plan');
   expect((await post(own, { plan: '', step: 'save' })).status).toBe(400);
+});
+
+it('a customer’s plan keeps and shows an entitlement that was set by hand, unless it is replaced', async () => {
+  const product = await createProduct(database.db, { name: 'Forecasts' });
+  const { slug } = await createOrganization(database.db);
+  const plan = `hand-${slug}`;
+  const definition = `entitlements:
+  - { productSlug: ${product.slug}, unitCap: 9, limits: [{ quantity: 1234, window: PT1H, enforcement: block }], features: { models: [small, large] } }
+grants: [{ key: bonus, amount: 500, every: month, expires: period }]`;
+  await post('/console/new-plan', { name: 'Hand', slug: plan, definition, step: 'save' });
+  const byHand = { product: product.slug, kind: 'live', cap: 'own', unitCap: '10000', thresholds: '80' };
+  const customer = `/console/customers/${slug}`;
+  expect((await post(`${customer}/entitlement`, byHand)).status).toBe(303);
+  const preview = (await post(`${customer}/plan`, { plan })).text;
+  expect(preview).toContain('<bdi>Forecasts: stays as it was set by hand</bdi>');
+  expect(preview).toContain('<bdi>Monthly credits (bonus): 500, expire at the end of the period</bdi>');
+  expect(preview).not.toContain('small');
+  expect((await post(`${customer}/plan`, { plan, step: 'save' })).status).toBe(303);
+  const contents = async () => (await get(`${customer}/plan`)).split('plan-contents')[1]!.split('</ul>')[0]!;
+  expect(await contents()).toMatch(/Set by hand[^]*10,000 <bdi>calls<\/bdi> a month/);
+  expect(await contents()).not.toContain('small');
+  const replacing = (await post(`${customer}/plan`, { plan, replace: 'yes' })).text;
+  for (const line of [
+    'cap 10,000 → cap 9',
+    'no limits → Last 1\u00a0hour: at most 1,234 (blocks)',
+    'the product’s features → models: small, large',
+    'warnings at 80% → warnings at 50, 80, 100%',
+  ])
+    expect(replacing).toContain(`<bdi>Forecasts: ${line}</bdi>`);
+  expect((await post(`${customer}/plan`, { plan, replace: 'yes', step: 'save' })).status).toBe(303);
+  expect(await contents()).toContain('small, large');
 });
 
 describe('a plan in rows', () => {
