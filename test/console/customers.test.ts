@@ -106,6 +106,9 @@ describe('the list of customers', () => {
     expect(slugsOn(overPage).sort()).toEqual([over.slug, zero.slug].sort());
     expect(overPage).toContain('Over a cap');
     expect(await open(`/console?search=${near.slug}`)).toContain('80.0% of the cap used');
+    const idle = await customer({ cap: '1000' });
+    expect(await openLater(`/console?search=${idle.slug}`)).toContain('0.0% of the cap used');
+    expect(await open(`/console?search=${free.slug}`)).toContain('No cap');
   });
 
   it('shows whose keys expire within seven days and whose members failed to sign in', async () => {

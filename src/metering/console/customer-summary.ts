@@ -13,7 +13,7 @@ import { accountOf } from '../credits/statements.js';
 import { toCap, toUseTrend } from '../dashboard/overview.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
-import { effectiveCap } from '../entitlements/table.js';
+import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
 import { PACE_DAYS, project, type ProjectedGrant } from '../reports/credits/view.js';
 import { parsePeriod } from '../reports/period.js';
@@ -101,7 +101,7 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
 interface FactsRow {
   orgId: string;
   plan: string | null;
-  /** The product with the largest share of its cap used, or with the most usage. */
+  /** The product with the largest share of its cap used; without caps, the one with the most usage. */
   use: { name: string; metric: string; used: string; cap: string | null; events: number } | null;
   /** Null without an account of credits. */
   account: BurnArrays | null;
@@ -145,14 +145,23 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
       where op.org_id = o.id and op.ended_at is null
     ) pl on true
     left join (
-      select distinct on (t.org_id) t.org_id, json_build_object('name', p.name, 'metric', p.usage_metric, 'used', ${text(sql`t.quantity`)},
-        'cap', ${text(sql`c.cap`)}, 'events', sum(t.events) over (partition by t.org_id)) as use
-      from ${t('usage_totals')} t
-      join ${t('products')} p on p.id = t.product_id and p.usage_metric = t.metric
-      left join ${t('entitlements')} e on e.org_id = t.org_id and e.product_id = t.product_id and p.archived_at is null
-      cross join lateral (select case when e.org_id is not null then ${cap} end as cap) c
-      where ${isListed(sql`t.org_id`)} and t.period = ${month}::date and t.livemode and t.quantity > 0
-      order by t.org_id, case when c.cap = 0 then 1e30 else t.quantity / c.cap end desc nulls last, t.quantity desc, p.slug
+      select distinct on (n.org_id) n.org_id, json_build_object('name', p.name, 'metric', p.usage_metric, 'used', ${text(sql`c.used`)},
+        'cap', ${text(sql`c.cap`)}, 'events', coalesce(sum(t.events) over (partition by n.org_id), 0)) as use
+      from (
+        select t.org_id, t.product_id from ${t('usage_totals')} t
+        where ${isListed(sql`t.org_id`)} and t.period = ${month}::date and t.livemode and t.quantity > 0
+        union
+        select e.org_id, e.product_id from ${t('entitlements')} e
+        where ${isListed(sql`e.org_id`)} and e.kind = 'live' and e.starts_at <= ${at(nowMs)} and (e.ends_at is null or e.ends_at > ${at(nowMs)})
+      ) n
+      join ${t('products')} p on p.id = n.product_id and p.usage_metric <> ${NO_METRIC}
+      left join ${t('usage_totals')} t on t.org_id = n.org_id and t.period = ${month}::date and t.livemode and t.product_id = n.product_id
+        and t.metric = p.usage_metric
+      left join ${t('entitlements')} e on e.org_id = n.org_id and e.product_id = p.id and p.archived_at is null
+      cross join lateral (
+        select coalesce(t.quantity, 0) as used, case when e.org_id is not null then ${cap} end as cap
+      ) c
+      order by n.org_id, case when c.cap = 0 then sign(c.used) * 1e30 else c.used / c.cap end desc nulls last, c.used desc, p.slug
     ) u on u.org_id = o.id
     left join lateral (
       select ${burnJson('f')} as account from ${t('credit_accounts')} a
@@ -210,7 +219,7 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
     keys: {
       plan: plan?.toLowerCase(),
       // Customers that burn no credits follow, by their events.
-      month: Number(burned) > 0 ? Number(burned) : use ? -1 / (1 + use.events) : undefined,
+      month: Number(burned) > 0 ? Number(burned) : use?.events ? -1 / (1 + use.events) : undefined,
       share,
       left: credits && Number(credits.balance),
       end: credits?.isOut ? 0 : (credits?.end?.getTime() ?? (credits?.isLater ? Infinity : undefined)),
@@ -236,7 +245,8 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
   };
 }
 
-const toShare = (used: string, most: string): number => (Number(most) > 0 ? Number(used) / Number(most) : 1);
+const toShare = (used: string, most: string): number =>
+  Number(most) > 0 ? Number(used) / Number(most) : Math.sign(Number(used));
 
 /** Undefined without an account of credits. */
 function toCredits({ account: burnt, pace, paceProducts, firstAt, isOlder }: FactsRow, now: Date) {
