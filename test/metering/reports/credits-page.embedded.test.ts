@@ -134,6 +134,18 @@ describe('the credits page', () => {
     expect(page).not.toContain('At the pace');
   });
 
+  it('adds up the grants that end next, and hides the keys that plans give', async () => {
+    const { open, give } = await scene();
+    const expiresAt = new Date(service.clock.now() + 20 * DAY_MS).toISOString();
+    await give('plan:credits:2026', { amount: 1500, expiresAt });
+    await give('plan:bonus:2026', { amount: 500, expiresAt });
+    await give('later', { amount: 7, expiresAt: '2126-01-01T00:00:00Z' });
+    const page = await open();
+    expect(page).toMatch(/Next expiry \d+ \w+ \d{4} 2,000 left in 2 grants/);
+    expect(page).toMatch(/Open Invoice priority 50 1,500 of 1,500 left/);
+    expect(page).not.toContain('plan:');
+  });
+
   it('agrees with the usage of all products: chart, sum and growth count credits', async () => {
     const { browser, organization, send } = await scene();
     const free = await createProduct(database.db, { name: 'Free calls' });

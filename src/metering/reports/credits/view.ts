@@ -1,3 +1,4 @@
+import { sumDecimals } from '../../../core/decimal.js';
 import { formatShare } from '../../../core/pages/format.js';
 import { DAY_MS } from '../../../core/time.js';
 import type { CreditEntryKind } from '../../credits/table.js';
@@ -48,6 +49,7 @@ export function toAccountView(credits: Credits, pace: CreditPace, now: Date) {
   const ending = open
     .filter(({ endsAt, remaining }) => endsAt && remaining !== '0')
     .toSorted((a, b) => a.endsAt!.getTime() - b.endsAt!.getTime());
+  const next = ending.filter(({ endsAt }) => endsAt!.getTime() === ending[0]!.endsAt!.getTime());
   return {
     balance: credits.balance,
     isNegative: credits.balance.startsWith('-'),
@@ -56,7 +58,11 @@ export function toAccountView(credits: Credits, pace: CreditPace, now: Date) {
     current: [...open, ...scheduled],
     hasOpen: open.length > 0,
     closed: grants.filter(({ isCurrent }) => !isCurrent),
-    nextEnd: ending[0],
+    nextEnd: next[0] && {
+      endsAt: next[0].endsAt,
+      remaining: sumDecimals(next.map(({ remaining }) => remaining)),
+      grants: next.length === 1 ? next[0].reason : `${next.length} grants`,
+    },
     nextStart: scheduled[0],
     burned: {
       days: PACE_DAYS,
