@@ -120,26 +120,38 @@ describe('trading limits', () => {
 });
 
 describe.each([
-  { whose: 'a customer', path: () => `${base}/trading/switch`, page: () => `${base}/trading` },
-  { whose: 'the whole service', path: () => '/console/trading/switch', page: () => '/console/trading' },
-])('the switch of $whose', ({ path, page }) => {
-  const late = (state: string, reason = `Now ${state}`) => sendLate(path(), { state, reason }, page());
+  {
+    whose: 'a customer',
+    trading: () => `${base}/trading`,
+    query: () => '',
+    shown: /<option value="reduce_only" selected/,
+  },
+  {
+    whose: 'the whole service',
+    trading: () => '/console/trading',
+    query: (state: string) => `/switch?state=${state}`,
+    shown: /name="state" value="reduce_only"/,
+  },
+])('the switch of $whose', ({ trading, query, shown }) => {
+  const page = (state: string) => trading() + query(state);
+  const path = () => `${trading()}/switch`;
+  const late = (state: string, reason = `Now ${state}`) => sendLate(path(), { state, reason }, page(state));
 
   it('closes at once, but opens only with a fresh proof, even partly', async () => {
-    const done = `${page()}?done=switch`;
-    const confirmFirst = `/confirm?next=${encodeURIComponent(page())}`;
+    const done = `${trading()}?done=switch`;
     expect([await late('reduce_only'), await late('halt'), await late('halt', 'Still')]).toEqual([
       done,
       done,
       done,
     ]);
     const before = await readChanges();
-    for (const state of ['open', 'reduce_only']) expect(await late(state)).toBe(confirmFirst);
+    for (const state of ['open', 'reduce_only'])
+      expect(await late(state)).toBe(`/confirm?next=${encodeURIComponent(page(state))}`);
     expect(await readChanges()).toEqual(before);
-    const again = await confirm(page());
-    expect(again).toMatch(/<option value="reduce_only" selected/);
+    const again = await confirm(page('reduce_only'));
+    expect(again).toMatch(shown);
     expect(again).toContain('value="Now reduce_only"');
-    const opened = await post(path(), { state: 'open', reason: '' }, page());
+    const opened = await post(path(), { state: 'open', reason: '' }, page('open'));
     expect(opened.headers.get('location')).toBe(done);
   });
 });

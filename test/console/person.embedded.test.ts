@@ -109,12 +109,20 @@ describe('the switch of the whole service', () => {
     operator.browser.send('POST', '/console/trading/switch', { form, headers: html });
 
   it('is set with a reason and a name, and opened again', async () => {
+    const see = async (path: string) => (await operator.browser.get(path, html)).text;
+    const open = await see('/console/trading');
+    expect(open).toMatch(/data-tone="good">Trading</);
+    expect(open).toContain('class="button danger" href="/console/trading/switch?state=halt"');
+    const asked = await see('/console/trading/switch?state=halt');
+    expect(asked).toContain('Halt trading for all customers?');
+    expect(asked).toContain('<button class="button danger">Halt trading</button>');
     expect((await set({ state: 'halt' })).text).toContain('unless the state is open');
     expect((await set({ state: 'x', reason: 'y' })).status).toBe(400);
     const halted = await set({ state: 'halt', reason: 'Unexplained <b> fills.' });
     expect([halted.status, halted.headers.get('location')]).toEqual([303, '/console/trading?done=switch']);
     const page = await operator.browser.get('/console/trading', html);
     expect(page.text).toContain('Unexplained &lt;b&gt; fills.');
+    expect(page.text).toMatch(/data-tone="bad">Halted</);
     expect(page.text).toContain('No customer trades live on this server.');
     const [entry] = await entriesOf('service');
     expect(entry).toMatchObject({ action: 'trading_switch.changed', actor: `operator:${operator.email}` });

@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
-import { addForm, newForm, type FormState } from '../../core/pages/form.js';
+import { addForm, newForm, readQuery, type FormState } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { AppError } from '../../core/errors.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
@@ -13,12 +13,19 @@ import { FREE_FORECASTS } from '../config.js';
 import { switchSchema } from '../risk/operator/schema.js';
 import { findServiceSwitch } from '../risk/queries.js';
 import { changeSwitch, isOpened, readServiceSwitch, setServiceSwitch } from '../risk/switches.js';
+import { switchActions, toSwitchChoices } from '../pages/risk-view.js';
 import { CONSOLE } from '../../console/page.js';
 import type { MarketConsoleDeps } from './page.js';
 
 const TRADING = `${CONSOLE}/trading`;
 
 const acceptSchema = z.strictObject({ accept: z.literal('yes', 'must be yes') });
+
+const titles = {
+  open: 'Open trading for all customers?',
+  reduce_only: 'Allow only orders that reduce positions, for all customers?',
+  halt: 'Halt trading for all customers?',
+};
 
 const notices = {
   switch: 'The switch is set. It takes effect on the next order of every customer.',
@@ -30,12 +37,19 @@ export function serviceTradingPages(deps: MarketConsoleDeps): Router {
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const serviceSwitch = await readServiceSwitch(deps.db.orm);
-    const { state, reason } = serviceSwitch;
-    const isSent = Object.keys(form.values).length > 0;
+    const values = { ...readQuery(req), ...form.values };
+    const wanted = switchSchema.shape.state.safeParse(values.state);
+    if (wanted.success) {
+      const action = { ...switchActions[wanted.data], title: titles[wanted.data] };
+      const page = { view: 'markets/risk/switch', title: action.title, section: 'trading' };
+      const path = [{ label: 'Trading', href: TRADING }];
+      return renderPage(deps, req, res, page, { form, state: wanted.data, action, path });
+    }
     const page = { view: 'markets/console/service-trading', title: 'Trading', section: 'trading', notices };
     await renderPage(deps, req, res, page, {
-      form: isSent ? form : { ...form, values: { state, reason: reason ?? '' } },
+      form,
       serviceSwitch,
+      choices: toSwitchChoices(serviceSwitch.state, `${TRADING}/switch`),
       report: deps.live?.report,
       warning: deps.config.trading.hasFreeForecasts ? FREE_FORECASTS : undefined,
     });

@@ -21,6 +21,7 @@ const notices = Object.fromEntries(
   Object.entries(switchActions).map(([state, { done }]) => [state.replace('_', '-'), done]),
 );
 const stateSchema = switchSchema.pick({ state: true });
+const SWITCH_PATH = `${RISK_PATH}/switch`;
 
 /** Owners and admins set the Organization's own switch. */
 export function riskPages(
@@ -51,7 +52,7 @@ export function riskPages(
       modes: toModeTabs(RISK_PATH, mode),
       mode,
       tradingSwitch,
-      choices: isManager(role) ? toSwitchChoices(tradingSwitch) : [],
+      choices: isManager(role) ? toSwitchChoices(tradingSwitch.own.state, SWITCH_PATH) : [],
       limits: toLimitViews(toEffectiveLimits(limits), limits, use, snapshot),
       declaredAt: declared?.updatedAt,
       tradesOnFreeForecasts: liveOrg === orgSlug && hasFreeForecasts,
@@ -86,7 +87,11 @@ export function riskPages(
     const tradingSwitch = await readSwitch(db.orm, sessionOf(res).orgId);
     const action = switchActions[state];
     const page = { view: 'markets/risk/switch', title: action.title, section: 'portfolio' };
-    await renderPage(deps, req, res, page, { form, state, action, tradingSwitch });
+    const path = [
+      { label: 'Portfolio', href: '/dashboard/portfolio' },
+      { label: 'Risk limits', href: RISK_PATH },
+    ];
+    await renderPage(deps, req, res, page, { form, state, action, tradingSwitch, path });
   }
 
   return router;

@@ -7,7 +7,6 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import type { DeclaredLimits, RiskLimits } from '../risk/limits.js';
 import type { SwitchState } from '../ledger/risk-table.js';
 import type { LimitUse } from '../risk/exposure.js';
-import type { TradingSwitch } from '../risk/queries.js';
 
 export const RISK_PATH = '/dashboard/portfolio/risk';
 
@@ -149,7 +148,7 @@ export const switchActions: Record<
     tone: undefined,
     done: 'Only orders that reduce positions are accepted, starting with the next order.',
     consequences: [
-      'Starting with the next order, you can sell what you hold and buy the other side to close pairs.',
+      'Starting with the next order, the only orders accepted sell held contracts, or buy the other side to close pairs.',
       'Every other order is refused, paper and live, from every API key and person.',
       'Resting orders are cancelled, except those that reduce positions. Fills are not reversed.',
     ],
@@ -161,12 +160,13 @@ export const switchActions: Record<
     done: 'Your Organization’s switch is set to Trading. It takes effect on the next order.',
     consequences: [
       'Starting with the next order, orders within the limits are accepted again.',
-      'Switches that the operator has closed stay closed.',
+      'Every other switch that is closed stays closed.',
     ],
   },
 };
 
-export const toSwitchChoices = ({ own }: TradingSwitch) =>
+/** @param path the page that confirms a change */
+export const toSwitchChoices = (current: SwitchState, path: string) =>
   (['open', 'reduce_only', 'halt'] as const)
-    .filter((state) => state !== own.state)
-    .map((state) => ({ ...switchActions[state], href: toAddress(`${RISK_PATH}/switch`, { state }) }));
+    .filter((state) => state !== current)
+    .map((state) => ({ ...switchActions[state], href: toAddress(path, { state }) }));
