@@ -29,6 +29,12 @@ const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFracti
 
 export const formatCompact = (value: number): string => withMinus(compact.format(value));
 
+/** Without decimals from 1,000, abbreviated from a million. */
+export const formatRounded = (value: number): string =>
+  Math.abs(value) >= 1_000 && Math.abs(value) < 1_000_000
+    ? formatDecimal(Math.round(value))
+    : formatCompact(value);
+
 /** `42.5%`. Shares below 100% are never rounded up to 100%. */
 export function formatShare(part: string, whole: string): string {
   const share = (Number(part) / Number(whole)) * 100;

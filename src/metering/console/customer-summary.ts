@@ -5,7 +5,7 @@ import type { GroupTables, Orm } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
 import { selectRows, textArray, timeText } from '../../core/db/sql.js';
 import { differenceOf, sumDecimals } from '../../core/decimal.js';
-import { formatCompact, formatShare } from '../../core/pages/format.js';
+import { formatRounded, formatShare } from '../../core/pages/format.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS, monthOf, monthRange } from '../../core/time.js';
 import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
@@ -50,7 +50,7 @@ export const customerSummary: CustomerSummary = {
   tiles(facts) {
     const count = (signal: string) => String(facts.filter(({ signals }) => signals.includes(signal)).length);
     const burned = facts.map(({ keys }) => Number(keys.month)).filter((credits) => credits > 0);
-    const month = formatCompact(burned.reduce((sum, credits) => sum + credits, 0));
+    const month = formatRounded(burned.reduce((sum, credits) => sum + credits, 0));
     return [
       { label: 'Credits this month', value: month, query: { sort: '-month' } },
       { label: 'Near a cap', value: count('near'), query: { signal: 'near' } },
@@ -75,11 +75,12 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
   }>(
     orm,
     sql`select ${timeText(sql`at`)} as at, type, threshold, product from (
-      (select created_at as at, type, data ->> 'threshold' as threshold, data ->> 'productSlug' as product from (
+      (select created_at as at, type, data ->> 'threshold' as threshold,
+        coalesce((select name from products where slug = data ->> 'productSlug'), data ->> 'productSlug') as product from (
         select * from webhook_messages where org_id = ${orgId}::uuid order by id desc limit ${SCANNED}
       ) m where livemode and type in ('usage.threshold_reached', 'credits.threshold_reached') order by id desc limit ${limit})
       union all
-      (select h.hour, null, null, p.slug from entitlements n join products p on p.id = n.product_id
+      (select h.hour, null, null, p.name from entitlements n join products p on p.id = n.product_id
       cross join lateral (
         select hour from usage_hours where org_id = ${orgId}::uuid and product_id = n.product_id and livemode order by hour limit 1
       ) h
@@ -88,7 +89,7 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
   );
   return rows.map(({ at: time, type, threshold, product }) => {
     const moment = { at: new Date(time) };
-    if (type === null) return { ...moment, what: say`First live usage, of ${{ name: product ?? '' }}` };
+    if (type === null) return { ...moment, what: say`First live usage of ${{ name: product ?? '' }}` };
     const what =
       product === null
         ? say`Credits left fell to ${threshold ?? ''}% of what was granted`
