@@ -26,7 +26,11 @@ beforeAll(async () => {
   const key = await operate('POST', '/service-keys', { name, livemode: true, scopes: ['usage:write'] });
   serviceKeyId = (key.body as { serviceKey: { id: string } }).serviceKey.id;
   for (const productSlug of hostile.productSlugs.slice(0, 2))
-    await operate('PUT', `/plans/${PLAN}`, { name, entitlements: [{ productSlug }] });
+    await operate('PUT', `/plans/${PLAN}`, {
+      name,
+      entitlements: [{ productSlug, limits: [{ quantity: 5, window: 'calendar_month' }] }],
+      grants: [{ key: 'credits', amount: 10, every: 'month', expires: 'period' }],
+    });
   const put = await operate('PUT', `/organizations/${hostile.slug}/plan`, { plan: PLAN });
   expect(put).toMatchObject({ status: 201, body: { version: 2 } });
 });
@@ -44,6 +48,7 @@ function toConsolePath(route: string): string {
   return route
     .slice('get '.length)
     .replace(/entitlement\/withdraw$/, `$&?product=${hostile.productSlugs[0]!}`)
+    .replace(/console\/trading\/switch$/, '$&?state=halt')
     .replace(/credits\/void$/, `$&?grant=${encodeURIComponent(hostileNames.keys[0]!)}`)
     .replace(/credits\/forgive$/, `$&?product=${hostile.productSlugs[0]!}`)
     .replace('/plans/{slug}', `/plans/${PLAN}`)

@@ -32,7 +32,7 @@ import { editRows, rowNumbers, writeFields } from '../../core/pages/rows.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { countAmounts } from '../plans/grants.js';
 import { moveAll } from '../plans/move.js';
-import { endOrganizationPlan, putOrganizationPlan } from '../plans/organization-plans.js';
+import { endOrganizationPlan, putOrganizationPlan, slugsOf } from '../plans/organization-plans.js';
 import { getPlan, putPlan, readProducts, requireProducts } from '../plans/plans.js';
 import { findPlan, listOrganizationsOn, listPlans, listVersions, type Plan } from '../plans/queries.js';
 import type { Definition } from '../plans/schema.js';
@@ -310,7 +310,5 @@ async function listCustomerChanges(
   const stays = staying.map(({ name }) => ({ sign: '=', text: `${name}: stays as it was set by hand` }));
   return [...changes, ...stays];
 }
-
-const slugsOf = ({ entitlements }: Definition) => entitlements.map(({ productSlug }) => productSlug);
 
 const toField = (at: Date): string => at.toISOString().slice(0, 16);

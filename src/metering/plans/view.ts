@@ -37,7 +37,7 @@ const toGrantPart = ({ key, every, ...fields }: PlanGrant) => ({
   fields,
 });
 
-/** What a part says about each field. An undefined value is the default. */
+/** The words for each field. An undefined value is the default. */
 const phrases: Record<string, (value: any) => string> = {
   kind: (kind) => (kind === 'live' ? 'live' : 'read only'),
   unitCap: (cap) =>
@@ -46,7 +46,7 @@ const phrases: Record<string, (value: any) => string> = {
   thresholds: (percents = defaultThresholds) => `warnings at ${percents.join(', ')}%`,
   features: (features = {}) =>
     listFeatures(toJson(features))
-      .map(({ name, value }) => `${name}: ${value}`)
+      .map(({ name, value }) => `${name}: ${features[name] === null ? 'removed' : value}`)
       .join(', ') || 'the product’s features',
   amount: (amount) => formatDecimal(amount),
   expires: (expires) => (expires === null ? 'never expire' : 'expire at the end of the period'),
