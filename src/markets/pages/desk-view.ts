@@ -5,12 +5,11 @@ import { valueOf } from '../market/contracts.js';
 import type { MarketEvent } from '../market/event.js';
 import type { TemperatureKind } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
-import { TIME_TO_LIVE_MS } from '../market/source.js';
 import type { ListedOrder } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import type { EventSignals, Gate } from '../signals/signal.js';
-import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, ticketAddress } from './addresses.js';
 import { isTradable } from './choice.js';
 import { marketStatusLabels, toMarketView } from './labels.js';
@@ -70,12 +69,12 @@ export function listOpportunities(
 }
 
 export function toOpportunities(input: DeskInput, asked: { kind: TemperatureKind; q: string }) {
-  const { snapshot, own, now } = input;
+  const { own, now } = input;
   const rows = listOpportunities(input, asked).slice(0, MAX_SHOWN);
   const { events } = own.signals;
   const hasSignals = events.some((event) => currentSignals(event, now).length > 0);
   const areWithheld = events.some(({ suppressed }) => suppressed.some(({ isWithheld }) => isWithheld));
-  return { rows, none: hasSignals ? null : noneBecause(snapshot, areWithheld, now) };
+  return { rows, none: hasSignals ? null : noneBecause(input, areWithheld) };
 }
 
 function toChance(
@@ -119,9 +118,8 @@ function edgeOf({ markets }: MarketEvent, { probabilities }: DayForecast, { data
 }
 
 /** Why nothing is proposed. */
-function noneBecause(snapshot: Snapshot, areWithheld: boolean, now: Date): string {
-  if (ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS)
-    return 'No signals: the prices have expired. Signals return with the next prices.';
+function noneBecause({ snapshot, own }: DeskInput, areWithheld: boolean): string {
+  if (own.areTooOld) return 'No signals: the prices have expired. Signals return with the next prices.';
   if (snapshot.events.length === 0) return 'No signals: the venue lists no markets that Gauge can forecast.';
   if (snapshot.forecasts.size === 0) return 'No signals: there is no forecast yet.';
   const { gates } = snapshot.gates;

@@ -1047,7 +1047,7 @@ describe('with calibrated forecasts and open gates', () => {
     expect(text.indexOf(formatPoints(best[0]!.edge).replace('\u00a0', ' '))).toBeLessThan(
       text.indexOf('Positions and orders'),
     );
-    open.clock.advance(31_000);
+    open.clock.advance(61_000);
     const stale = await getPage(browser, PATH);
     open.clock.set(NOON);
     expect(textOf(stale)).toContain('No signals: the prices have expired.');
@@ -1173,9 +1173,13 @@ describe('with calibrated forecasts and open gates', () => {
 
   it('signals from stale prices are not shown', async () => {
     const browser = owner.browser.copy(open.url);
-    open.clock.advance(31_000);
+    open.clock.advance(35_000);
+    const current = await signalsOn(browser, opened());
+    open.clock.advance(26_000);
     const text = await signalsOn(browser, opened());
     open.clock.set(NOON);
+    // A refresh that takes some seconds hides no signal.
+    expect(current).toContain('Open the ticket');
     expect(text).toContain('The prices have expired');
     expect(text).not.toContain('Open the ticket');
   });
