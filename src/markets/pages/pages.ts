@@ -132,11 +132,6 @@ interface DeskFacts {
   status: { tradingSwitch: TradingSwitch; freshness: Freshness };
 }
 
-const withoutSignals = (report: SignalReport): SignalReport => ({
-  ...report,
-  events: report.events.map((event) => ({ ...event, signals: [] })),
-});
-
 /** Besides open ones. */
 const ORDERS_SHOWN = 6;
 
@@ -174,7 +169,7 @@ async function readFacts(
       cash,
       holdings,
       isWaiting: waiting.length > 0,
-      signals: areTooOld ? withoutSignals(signals) : signals,
+      signals: areTooOld ? { ...signals, events: [] } : signals,
       areTooOld,
       mayOpen: marketAccess === 'trade',
     },

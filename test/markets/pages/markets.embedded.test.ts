@@ -725,7 +725,7 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
     const decreased = await postForm(browser, `${order}/decrease`, { remainingContracts: '3' });
     expect(decreased.headers.get('location')).toBe(`${order}?done=decreased`);
   }
-  expect(textOf(await getPage(browser, order))).toContain('3 still open');
+  expect(textOf(await getPage(browser, order))).toContain('Remaining 3');
 
   const user = await createUser(database.db);
   await addMember(database.db, organization.id, user.id, 'member');
@@ -981,7 +981,7 @@ it('a form that was open for more than a day orders nothing and is renewed', asy
 
 async function signalsOn(browser: Browser, { station, date }: MarketEvent): Promise<string> {
   const text = textOf(await getPage(browser, `${PATH}?station=${station.id}&date=${date}`));
-  return text.slice(text.indexOf('Signals Gate'));
+  return text.slice(text.search(/Signals (Gate|The prices)/));
 }
 const eventOf = ({ events, signals }: Snapshot, isWanted: (event: EventSignals) => boolean): MarketEvent => {
   const { eventTicker } = signals.events.find(isWanted)!;
