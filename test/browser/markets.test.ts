@@ -13,7 +13,7 @@ import { findAllBarriers } from './barriers.js';
 import { follow, readMain } from './steps.js';
 
 /** Grey if the order loses on average. */
-const PLACE = /^Place (paper order|anyway)$/;
+const PLACE = /^(Place (paper order|anyway)|Sell (on paper|anyway))$/;
 
 const world = browserWorld({ trading: { selection: everything } });
 beforeAll(async () => {

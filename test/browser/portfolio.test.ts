@@ -30,7 +30,7 @@ it.each([true, false])(
     if (!javaScript) await page.getByRole('button', { name: 'Review' }).click();
     await page.getByRole('heading', { name: /^Sell 3 / }).waitFor();
     const quoted = Number(/You receive \$([\d.]+)/.exec(await readMain(page))![1]);
-    await page.getByRole('button', { name: /^Place (paper order|anyway)$/ }).click();
+    await page.getByRole('button', { name: /^Sell (on paper|anyway)$/ }).click();
     await page.getByText(/^Sold 3 /).waitFor();
     if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
     await page.goto('/dashboard/portfolio');

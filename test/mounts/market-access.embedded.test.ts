@@ -199,7 +199,7 @@ it('a member with read access is offered only sales of positions, and learns why
   expect(textOf(overview)).toContain('may view markets and sell what it holds, but not open positions');
   const ticket = await browser.get(`/dashboard/markets/${TICKER}`, html);
   expect(textOf(ticket)).toContain('Sell YES');
-  expect(textOf(ticket)).toContain('Place paper order');
+  expect(textOf(ticket)).toContain('Sell on paper');
   for (const page of [overview, ticket])
     expect(linksOf(page).filter((link) => link.includes('action=buy'))).toEqual([]);
   const asked = await browser.get(`/dashboard/markets/${TICKER}?action=buy&side=yes&contracts=1`, html);

@@ -8,6 +8,7 @@ import { mayRest, worstCost } from '../market/book.js';
 import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import type { FillRow, OrderRow } from './queries.js';
 
 /**
@@ -155,7 +156,8 @@ export interface Orders {
    * entitlement_read_only, risk_limit, insufficient_funds
    */
   place(input: OrderInput): Promise<PlacedOrder>;
-  preview(input: PaperOrder): Promise<OrderPreview>;
+  /** On the caller's snapshot, so that a page does not contradict its own prices. */
+  preview(input: PaperOrder, snapshot: Snapshot): Promise<OrderPreview>;
   /** Newest first. `cursor` is the id of the previous page's last order. */
   list(filter: {
     orgId: string;

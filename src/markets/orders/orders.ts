@@ -131,7 +131,8 @@ export function createOrders(
 
   return {
     place: placeAndCount,
-    preview: (input) => previewOrder(db.orm, input, deps),
+    preview: (input, current) =>
+      previewOrder(db.orm, input, { ...deps, snapshots: { current, sources: snapshots.sources } }),
     ...createOrderChanges({ db, clock, log, live, resting, inTurn }),
     list: (filter) => listTrades(db.orm, filter),
     async find(orgId, id) {

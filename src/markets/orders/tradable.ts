@@ -6,7 +6,7 @@ import { feeRuleOf, type FeeRule } from '../market/fees.js';
 import { isOnTick, isPlaced, WEATHER_SHARD, type ListedMarket } from '../market/market.js';
 import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
 import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
-import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
+import { ageOf, type Snapshot, type SnapshotReads } from '../snapshot/snapshot.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import { findNearExtreme } from '../signals/near-extreme.js';
 
@@ -25,7 +25,7 @@ type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 
  * invalid_request
  */
 export function requireTradable(
-  snapshots: SnapshotStore,
+  snapshots: SnapshotReads,
   { ticker, contracts, limitPrice, mode, rest }: AskedOrder & Pick<OrderInput, 'mode'>,
   nowMs: number,
 ): TradableMarket {
@@ -51,7 +51,7 @@ export function requireTradable(
   return { snapshot, market, book: snapshot.data.books.get(ticker) ?? emptyBook, feeRule };
 }
 
-export function requireFresh({ current, sources }: SnapshotStore, nowMs: number): Snapshot {
+export function requireFresh({ current, sources }: SnapshotReads, nowMs: number): Snapshot {
   if (!current)
     throw new AppError('market_data_unavailable', 'No market data has been loaded yet.', {
       retryAfterSeconds: 5,

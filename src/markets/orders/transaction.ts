@@ -12,7 +12,7 @@ import { labelOf } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import { readKnownFacts } from '../risk/gate.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
-import type { SnapshotStore } from '../snapshot/snapshot.js';
+import type { SnapshotReads } from '../snapshot/snapshot.js';
 import { assertTerms, requireTradable, type TradableMarket } from './tradable.js';
 import { assertAllowed, type ArrivedOrder } from './allowed.js';
 import { clientOrderId, requestHash, reserveAfter, toTrade, type PlacedOrder, type Trade } from './order.js';
@@ -239,7 +239,7 @@ function newOrder({ input, view, at }: AcceptedOrder): Omit<OrderRow, 'status' |
 }
 
 export interface TransactionDeps {
-  snapshots: SnapshotStore;
+  snapshots: SnapshotReads;
   clock: Clock;
   paperCash: Micros;
 }

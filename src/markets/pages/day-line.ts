@@ -95,7 +95,13 @@ const format = (temperatureF: number | null | undefined): string =>
 function describeHours(kind: DayForecast['kind'], hours: DayForecast['extremeHours']): string {
   if (!hours) return 'Temperatures of the day.';
   const why = hours.days === 0 ? 'not yet learned for this station' : `learned from ${hours.days} days`;
-  return `The ${kindLabels[kind].value.toLowerCase()} usually occurs from ${clock(hours.from)} to ${clock(hours.to)} (${why}); resting orders near it are cancelled then.`;
+  const [name, times] = [
+    kindLabels[kind].value.toLowerCase(),
+    `from ${clock(hours.from)} to ${clock(hours.to)}`,
+  ];
+  return hours.to - hours.from > HOURS / 2
+    ? `The ${name} can occur at almost any hour (${why}); resting orders near it are cancelled ${times}.`
+    : `The ${name} usually occurs ${times} (${why}); resting orders near it are cancelled then.`;
 }
 
 /** Each change holds until the next one, the last until the newest reading. */

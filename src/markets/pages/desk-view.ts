@@ -1,16 +1,15 @@
-import { formatCount, formatDecimal, formatDegrees, formatPrice } from '../../core/pages/format.js';
+import { formatDecimal, formatDegrees, formatMoney, formatPrice } from '../../core/pages/format.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import { asksOf } from '../market/book.js';
-import { valueOf } from '../market/contracts.js';
+import { subtractCounts, valueOf } from '../market/contracts.js';
 import type { MarketEvent } from '../market/event.js';
 import type { TemperatureKind } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
-import { TIME_TO_LIVE_MS } from '../market/source.js';
 import type { ListedOrder } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import type { EventSignals, Gate } from '../signals/signal.js';
-import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
+import type { Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, ticketAddress } from './addresses.js';
 import { isTradable } from './choice.js';
 import { marketStatusLabels, toMarketView } from './labels.js';
@@ -70,12 +69,12 @@ export function listOpportunities(
 }
 
 export function toOpportunities(input: DeskInput, asked: { kind: TemperatureKind; q: string }) {
-  const { snapshot, own, now } = input;
+  const { own, now } = input;
   const rows = listOpportunities(input, asked).slice(0, MAX_SHOWN);
   const { events } = own.signals;
   const hasSignals = events.some((event) => currentSignals(event, now).length > 0);
   const areWithheld = events.some(({ suppressed }) => suppressed.some(({ isWithheld }) => isWithheld));
-  return { rows, none: hasSignals ? null : noneBecause(snapshot, areWithheld, now) };
+  return { rows, none: hasSignals ? null : noneBecause(input, areWithheld, asked.kind) };
 }
 
 function toChance(
@@ -119,12 +118,11 @@ function edgeOf({ markets }: MarketEvent, { probabilities }: DayForecast, { data
 }
 
 /** Why nothing is proposed. */
-function noneBecause(snapshot: Snapshot, areWithheld: boolean, now: Date): string {
-  if (ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS)
-    return 'No signals: the prices have expired. Signals return with the next prices.';
+function noneBecause({ snapshot, own }: DeskInput, areWithheld: boolean, kind: TemperatureKind): string {
+  if (own.areTooOld) return 'No signals: the prices have expired. Signals return with the next prices.';
   if (snapshot.events.length === 0) return 'No signals: the venue lists no markets that Gauge can forecast.';
   if (snapshot.forecasts.size === 0) return 'No signals: there is no forecast yet.';
-  const { gates } = snapshot.gates;
+  const gates = snapshot.gates.gates.filter((gate) => gate.kind === kind);
   if (!gates.some(({ isOpen: isGateOpen }) => isGateOpen)) return signalsOff(gates.length);
   if (areWithheld) return 'No signals: every purchase that is worth its cost at these prices is withheld.';
   return 'No signals: at these prices and after fees, no purchase is worth its cost.';
@@ -162,30 +160,38 @@ export const toDeskPositions = (
         : null,
   }));
 
-/** The forecast's value of holding over selling now, per contract; null if either is unknown. */
+/** The forecast's value of holding over selling now, per contract that finds a bid; null if either is unknown. */
 function edgeIfHeld(
   { ticker, side, contracts, mark }: ValuedPosition,
   snapshot: Snapshot | undefined,
 ): number | null {
   const event = snapshot?.events.find(({ markets }) => markets.some((market) => market.ticker === ticker));
   const yes = event && forecastOf(snapshot!.forecasts, event)?.probabilities.get(ticker);
-  if (yes === undefined || mark.value === null || mark.status !== 'active') return null;
-  return (side === 'yes' ? yes : 1 - yes) - Number(mark.value) / Number(valueOf(DOLLAR, contracts));
+  const sold = subtractCounts(contracts, mark.unsellableContracts);
+  if (yes === undefined || mark.value === null || mark.status !== 'active' || sold === 0) return null;
+  return (side === 'yes' ? yes : 1 - yes) - Number(mark.value) / Number(valueOf(DOLLAR, sold));
 }
 
-/** Undefined if the value simply comes from the order book. Contracts without bids count as zero, so the note adds their last price. */
-function noteOf(
-  { mark, side, contracts, settlement }: ValuedPosition,
+/**
+ * Undefined if the value simply comes from the order book. Contracts without bids count as zero, so the note adds what
+ * all are worth at their last price.
+ */
+export function noteOf(
+  { mark, side, contracts, settlement }: Pick<ValuedPosition, 'mark' | 'side' | 'contracts' | 'settlement'>,
   lastYes: Micros | null,
 ): string | undefined {
+  const price = lastYes === null || side === 'yes' ? lastYes : DOLLAR - lastYes;
   const last =
-    lastYes === null ? '' : `, last price ${formatPrice(side === 'yes' ? lastYes : DOLLAR - lastYes)}`;
+    price === null
+      ? ''
+      : `; ${formatMoney(valueOf(price, contracts))} at the last price of ${formatPrice(price)}`;
   const { valuation, unsellableContracts } = mark;
   const value = settlement?.value ?? null;
   if (valuation === 'expected' && value !== null && isFairPrice(value)) return 'last fair price, not final';
+  if (valuation === 'expected' && mark.status === 'finalized') return 'final, not paid yet';
   if (valuation !== 'book') return valuation === 'closed' ? notes.closed + last : notes[valuation];
   if (unsellableContracts === 0) return undefined;
-  return `no bids${unsellableContracts === contracts ? '' : ` for ${formatCount(unsellableContracts, 'contract')}`}${last}`;
+  return `bids for ${formatDecimal(subtractCounts(contracts, unsellableContracts))} of ${formatDecimal(contracts)} now${last}`;
 }
 
 const notes = {

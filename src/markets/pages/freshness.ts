@@ -23,8 +23,9 @@ interface FreshnessInput {
   now: Date;
 }
 
-/** Two refreshes brought no new prices. */
-export const isStale = (ageMs: number, refreshSeconds: number): boolean => ageMs > 2_000 * refreshSeconds;
+/** Two refreshes brought no new prices, or no order is accepted at them. */
+export const isStale = (ageMs: number, refreshSeconds: number): boolean =>
+  ageMs > Math.min(2_000 * refreshSeconds, MAX_TRADING_AGE_MS);
 
 export function toFreshness(snapshot: Snapshot, { sources, refreshSeconds, now }: FreshnessInput): Freshness {
   const ageMs = ageOf(snapshot, now.getTime());

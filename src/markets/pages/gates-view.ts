@@ -101,8 +101,8 @@ export const toGateRows = ({ stations }: Pick<ScoresAnswer, 'stations'>) =>
       interval:
         gate.difference &&
         `${formatSigned(gate.difference.low, 2)} to ${formatSigned(gate.difference.high, 2)}`,
-      evidence: gate.difference && formatOdds(gate.evidence),
-      needed: `of ${formatOdds(gate.needed)} needed`,
+      evidence: gate.difference && `${formatOdds(gate.evidence)} to 1`,
+      needed: `of ${formatOdds(gate.needed)} to 1 needed`,
       reason: gate.reason,
     })),
   );

@@ -11,10 +11,9 @@ import type { MarketEvent } from '../market/event.js';
 import { expectedPayout, labelOf, spanOf, type Market } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { SettlementSource } from '../market/rules.js';
-import { TIME_TO_LIVE_MS } from '../market/source.js';
 import { isStation } from '../market/stations.js';
 import type { SignalReport } from '../signals/signal.js';
-import { ageOf, notesOn, type Snapshot } from '../snapshot/snapshot.js';
+import { notesOn, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
 import { addressOfEvent } from './addresses.js';
 import { formatHour, kindLabels, modelName } from './labels.js';
@@ -94,7 +93,9 @@ export interface OwnAccount {
   holdings: ReadonlyMap<string, Holding>;
   /** Purchases rest in the book. */
   isWaiting: boolean;
+  /** Empty if the prices are too old. */
   signals: SignalReport;
+  areTooOld: boolean;
   /** If false, positions may only be sold. */
   mayOpen: boolean;
 }
@@ -107,6 +108,7 @@ export function toEventView(
     holdings,
     isWaiting,
     signals,
+    areTooOld,
     mayOpen,
     crossChecks,
     feed = null,
@@ -139,7 +141,7 @@ export function toEventView(
     settled: toSettled(event),
     settlement: toSettlementView(event, { start, end }, crossChecks),
     signals: toSignalsView(signals, event, now),
-    areTooOld: ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS,
+    areTooOld,
     cash: cash ?? signals.bankroll,
     positions: signals.bankroll - (cash ?? signals.bankroll),
     holdsAnything: holdings.size > 0 || isWaiting,

@@ -18,7 +18,7 @@ import { requireRole, sessionOf } from '../../accounts/identity/session/session.
 import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import { contractsText, ORDER_SIZE } from '../market/contracts.js';
 import type { OrderChange } from '../orders/order.js';
-import { findOrder, findPlace, listFills, listOrders, listPostings } from '../portfolio/order-queries.js';
+import { findOrder, findPlace, listFills, listOrders } from '../portfolio/order-queries.js';
 import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
 import type { TradingServices } from '../services/services.js';
 import { ORDERS_PATH, deskAddress, readPageQuery } from './addresses.js';
@@ -77,13 +77,12 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
     const id = readPathId(req, 'id', 'order');
     const order = await findOrder(orm, orgId, id);
     if (!order) throw new AppError('not_found', 'There is no such order.');
-    const [fills, postings, place] = await Promise.all([
+    const [fills, place] = await Promise.all([
       listFills(orm, orgId, id, MAX_FILLS),
-      listPostings(orm, orgId, id, MAX_FILLS),
       order.mode === 'live' && order.status === 'resting' ? findPlace(orm, orgId, id) : undefined,
     ]);
     const page = { view: 'markets/portfolio/order', title: 'Order', section, notices: orderNotices };
-    const view = toOrderPage(order, fills, postings, {
+    const view = toOrderPage(order, fills, {
       snapshot: snapshots.current,
       form,
       place,

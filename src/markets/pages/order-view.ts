@@ -1,17 +1,16 @@
 import { isOpen, type CancelCause, type OrderStatus } from '../ledger/orders-table.js';
-import type { LedgerKind, SettlementState } from '../ledger/portfolio-table.js';
+import type { SettlementState } from '../ledger/portfolio-table.js';
 import type { TimeInForce } from '../market/book.js';
 import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
 import { nameMarket, type MarketName } from '../market/market-name.js';
 import type { Micros } from '../market/money.js';
 import type { SettlementSource } from '../market/rules.js';
 import type { SettlementEventRow } from '../portfolio/history-queries.js';
-import type { ListedOrder, findPlace, listFills, listPostings } from '../portfolio/order-queries.js';
+import type { ListedOrder, findPlace, listFills } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { MARKETS_PATH, ORDERS_PATH, PORTFOLIO_PATH, modeQuery } from './addresses.js';
+import { ORDERS_PATH } from './addresses.js';
 import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
-import { toAddress } from '../../core/pages/address.js';
 import type { FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatMoney, formatPrice, formatTime } from '../../core/pages/format.js';
 
@@ -84,16 +83,6 @@ function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: Listed
 }
 
 type FillRow = Awaited<ReturnType<typeof listFills>>[number];
-type PostingRow = Awaited<ReturnType<typeof listPostings>>[number];
-
-const kinds: Record<LedgerKind, string> = {
-  deposit: 'Deposit',
-  fill: 'Fill',
-  settlement: 'Settlement',
-  correction: 'Correction',
-  adjustment: 'Adjustment',
-  transfer: 'Transfer',
-};
 
 const timesInForce: Record<TimeInForce, string> = {
   immediate_or_cancel: 'Immediate or cancel',
@@ -118,7 +107,6 @@ function describeUnresolved({ status, unknownSince, sentAt }: ListedOrder): stri
 export const toOrderPage = (
   order: ListedOrder,
   fills: FillRow[],
-  postings: PostingRow[],
   {
     snapshot,
     form,
@@ -133,10 +121,6 @@ export const toOrderPage = (
 ) => ({
   form,
   mayChange,
-  positionHref:
-    order.action === 'buy' && order.filledContracts > 0
-      ? `${order.mode === 'paper' ? toAddress(MARKETS_PATH, { show: 'orders' }) : toAddress(PORTFOLIO_PATH, modeQuery('live'))}#book`
-      : undefined,
   queue: place && place.venueAhead !== null ? place : undefined,
   order: {
     ...toOrderView(order, snapshot),
@@ -150,10 +134,6 @@ export const toOrderPage = (
     cancelOn: order.cancelOn.map((cause) => causeNames[cause]),
   },
   fills: fills.map((fill) => ({ ...fill, value: valueOf(fill.price, fill.contracts) })),
-  postings: postings.map((posting) => ({
-    ...posting,
-    name: `${kinds[posting.kind]}${posting.fillN === null ? '' : ` ${posting.fillN}`}`,
-  })),
 });
 
 const states: Record<SettlementState, { label: string; tone: string }> = {

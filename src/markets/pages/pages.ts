@@ -21,7 +21,7 @@ import { readSwitch } from '../risk/switches.js';
 import type { Signal, SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
 import { readPriceHistory } from '../snapshot/price-history.js';
-import type { Snapshot } from '../snapshot/snapshot.js';
+import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, eventAddress, inCents, overviewAddress, streamAddress } from './addresses.js';
 import {
   chooseEvent,
@@ -32,7 +32,7 @@ import {
   type ChoiceQuery,
   type Choice,
 } from './choice.js';
-import { MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
+import { isStale, MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
 import { formatHour, kindLabels } from './labels.js';
 import { findWinner, formatMoment, toEventView, whenOf, type OwnAccount } from './market-view.js';
 import { toPriceLine } from './price-line.js';
@@ -153,6 +153,7 @@ async function readFacts(
   const cash = booked && waiting.reduce((left, { reserved }) => left - reserved, booked);
   const signals = await signalsFor(snapshot, { cash, holdings: withPurchases(holdings, waiting) }, now);
   const { refreshSeconds, paperCash } = config.trading;
+  const areTooOld = isStale(ageOf(snapshot, now.getTime()), refreshSeconds);
   const freshness = toFreshness(snapshot, { sources: snapshots.sources, refreshSeconds, now });
   // Reading a portfolio opens the account.
   const [orders, positions] =
@@ -164,7 +165,14 @@ async function readFacts(
         ]);
   return {
     snapshot,
-    own: { cash, holdings, isWaiting: waiting.length > 0, signals, mayOpen: marketAccess === 'trade' },
+    own: {
+      cash,
+      holdings,
+      isWaiting: waiting.length > 0,
+      signals: areTooOld ? { ...signals, events: [] } : signals,
+      areTooOld,
+      mayOpen: marketAccess === 'trade',
+    },
     orders,
     positions,
     now,

@@ -128,7 +128,7 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
 
 const PAGE_SIZE = 25;
 /** Besides open ones. */
-const LIVE_ORDERS_SHOWN = 12;
+const ORDERS_SHOWN = 6;
 
 /** Pages of settlements begin below the balance. */
 function toSettlementPager(query: Query, cursors: Parameters<typeof toPager>[2]) {
@@ -150,7 +150,7 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
     const [tradingSwitch, curve, orders, settlements] = await Promise.all([
       readSwitch(db.orm, orgId),
       readCurve(db.orm, orgId, portfolio, range, now),
-      mode === 'live' ? listLatestOrders(db.orm, orgId, mode, LIVE_ORDERS_SHOWN) : [],
+      listLatestOrders(db.orm, orgId, mode, ORDERS_SHOWN),
       listSettlementEvents(db.orm, orgId, {
         mode,
         after: readSettlementCursor(cursor),
@@ -169,8 +169,8 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
         now,
       }),
       curve: toCurveView(curve, { mode, range }),
-      live: mode === 'live' && {
-        positions: toDeskPositions(portfolio, snapshot, false),
+      held: {
+        positions: toDeskPositions(portfolio, snapshot, mode === 'paper' && isManager(role)),
         orders: toDeskOrders(orders, snapshot, isManager(role)),
       },
       settlements: settled.map((each) => toSettlementView(each, snapshot)),

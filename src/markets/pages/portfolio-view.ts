@@ -1,4 +1,5 @@
 import { formatAgo } from '../../core/pages/format.js';
+import { CENT, floorTo, type Micros } from '../market/money.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import type { Portfolio } from '../portfolio/portfolio.js';
 import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js';
@@ -12,16 +13,24 @@ interface Marks {
 }
 
 export function toPortfolioView(portfolio: Portfolio, marks: Marks) {
-  const { mode, positions, equity, deposits, transfers } = portfolio;
+  const { mode, positions, cash, liquidation, openedAt, deposits, transfers } = portfolio;
+  // Rounded once, so that equity is the sum of the amounts beside it.
+  const equity = liquidation === null ? null : toCents(cash) + toCents(liquidation);
   return {
     mode,
     isNew: portfolio.markets === 0 && portfolio.openOrderCount === 0,
     warning: positions.length > 0 ? warningOf(marks) : undefined,
-    tiles: { ...portfolio, gain: equity === null ? null : equity - deposits - transfers },
+    tiles: {
+      ...portfolio,
+      equity,
+      gain: equity === null || openedAt === null ? null : equity - deposits - transfers,
+    },
     /** The value of the other positions counts as zero. */
     cutTo: portfolio.isCut ? positions.length : null,
   };
 }
+
+const toCents = (amount: Micros): Micros => floorTo(amount + CENT / 2n, CENT);
 
 function warningOf({ snapshot, sources, refreshSeconds, now }: Marks): string | undefined {
   if (!snapshot) {

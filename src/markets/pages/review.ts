@@ -7,6 +7,7 @@ import {
   type MarketableOrder,
   type OrderBook,
   type Quote,
+  type Side,
 } from '../market/book.js';
 import { isPlaced, labelOf, type ListedMarket } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
@@ -70,7 +71,12 @@ export function reviewOrder(input: ReviewInput): Review {
         : order.action === 'buy'
           ? costs(input, quote)
           : proceeds(input, quote),
-    results: quote.filledContracts === 0 ? [] : resultsOf(order, quote, market),
+    results:
+      quote.filledContracts === 0
+        ? []
+        : order.action === 'buy'
+          ? resultsOf(order.side, quote, market)
+          : resultsOfSale(input, quote),
     chance,
     loses: (chance?.forecast?.expected ?? 0n) < 0n,
   };
@@ -218,18 +224,24 @@ function book(
 
 /** At settlement, compared with not trading. */
 function resultsOf(
-  { side, action }: MarketableOrder,
+  side: Side,
   { balanceChange, maximumPayout }: Quote,
   market: ListedMarket,
 ): Review['results'] {
-  const paid = action === 'buy' ? maximumPayout : -maximumPayout;
-  const ifSide = balanceChange + paid;
+  const ifSide = balanceChange + maximumPayout;
   const [ifYes, ifNo] = side === 'yes' ? [ifSide, balanceChange] : [balanceChange, ifSide];
-  const toResult = (label: string, change: Micros) => ({ label, change });
   return isPlaced(market)
     ? [toResult(`if it is ${labelOf(market)}`, ifYes), toResult('if it is not', ifNo)]
     : [toResult('if YES wins', ifYes), toResult('if NO wins', ifNo)];
 }
+
+/** They no longer depend on the weather. */
+const resultsOfSale = ({ held, order }: ReviewInput, quote: Quote): Review['results'] => [
+  toResult('received', quote.balanceChange),
+  toResult('profit or loss', book(held, order, quote).realised - quote.fees),
+];
+
+const toResult = (label: string, change: Micros) => ({ label, change });
 
 function chanceOf(
   { order: { side, action }, probability }: ReviewInput,

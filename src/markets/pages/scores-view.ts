@@ -79,7 +79,9 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: Gat
     gatesJudgedAt: gatesJudgedAt === null ? null : new Date(gatesJudgedAt),
     rule: gateRule.rule,
     errorRates: describeErrorRates(gateRule),
-    headline: toHeadline(overall, gateRule.minimumDays),
+    headline: isObserved(answer)
+      ? `At this lead, the day’s extreme has usually been observed, so the comparison says little`
+      : toHeadline(overall, gateRule.minimumDays),
     counts: toCounts(overall),
     uncalibrated: uncalibrated.n === 0 ? null : describeUncalibrated(uncalibrated),
     crps: toCrpsChart(diagnostics.crps, answer.breaks.map(toMark(answer))),
@@ -147,9 +149,15 @@ function describeUncalibrated({ n, model, market }: ScoreSummary): string {
   return `${formatCount(n, 'forecast')} made before the model could be calibrated ${n === 1 ? 'is' : 'are'} left out${scores}.`;
 }
 
+type Leads = { kind: TemperatureKind; leads: readonly { leadHours: number }[] };
+
 /** Hours before its end, a day's extreme has usually been observed, so the probabilities are all near 100%. */
-const tellingLeads = ({ kind, leads }: ScoresAnswer) =>
-  leads.filter(({ leadHours }) => kind === 'hourly' || leadHours > OBSERVED_HOURS);
+const isObserved = ({ kind, leads }: Leads): boolean =>
+  kind !== 'hourly' && leads.every(({ leadHours }) => leadHours <= OBSERVED_HOURS);
+
+/** The leads that tell something, or the one that was asked for. */
+export const tellingLeads = ({ kind, leads }: Leads) =>
+  leads.filter((lead) => isObserved({ kind, leads }) || !isObserved({ kind, leads: [lead] }));
 
 /** Newest first, with the probability given to the outcome at each lead. */
 function toResults(answer: ScoresAnswer) {

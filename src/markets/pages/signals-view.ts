@@ -46,7 +46,7 @@ export const signalsOf = (
   );
 
 export const currentSignals = (found: EventSignals | undefined, now: Date): Signal[] =>
-  (found?.signals ?? []).filter(({ expiresAt }) => expiresAt > now).toSorted((a, b) => b.edge - a.edge);
+  (found?.signals ?? []).filter(({ market }) => market.closeTime > now).toSorted((a, b) => b.edge - a.edge);
 
 export const signalsOff = (gates: number): string =>
   gates === 0

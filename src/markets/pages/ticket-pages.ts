@@ -178,7 +178,7 @@ async function review(
   const { orgId } = sessionOf(res);
   const { ticker } = market;
   const asked = { ...order, orgId, mode: 'paper', by: byMember(res), idempotencyKey: '', ticker } as const;
-  const { reserve, refusal } = await orders.preview(asked);
+  const { reserve, refusal } = await orders.preview(asked, snapshot);
   return { review: reviewOrder({ ...facts, feeRule, order, reserve }), refusal };
 }
 

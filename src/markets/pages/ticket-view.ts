@@ -75,7 +75,7 @@ export function toTicketView(input: TicketInput) {
     review: input.review,
     refusal: toRefusal(input),
     blocked: blockedBecause(input),
-    problem: input.error && problemOf(input.error),
+    problem: input.error && problemOf(input.error, market),
   };
 }
 
@@ -167,7 +167,7 @@ function toRefusal({ refusal, market, isFollowing, form: { values } }: TicketInp
   const title = isChosen
     ? 'Your limit does not fit the order book'
     : (problems[error.code]?.[0] ?? 'This order would be refused');
-  const detail = detailOf(error);
+  const detail = detailOf(error, market);
   if (!remedy) return { title, detail, remedy: undefined };
   const change =
     remedy.field === 'contracts'
@@ -240,14 +240,19 @@ const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
   live_trading_disabled: ['Live trading is not available here', 'Orders on this page are paper orders.'],
 };
 
-function problemOf(error: AppError): { title: string; detail: string; advice: string } | undefined {
+function problemOf(
+  error: AppError,
+  market: ListedMarket,
+): { title: string; detail: string; advice: string } | undefined {
   const found = problems[error.code];
-  return found && { title: found[0], detail: detailOf(error), advice: found[1] };
+  return found && { title: found[0], detail: detailOf(error, market), advice: found[1] };
 }
 
-/** The check's name is meant for programs. */
-const detailOf = ({ code, message }: AppError): string =>
-  code === 'risk_limit' ? message.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase()) : message;
+/** The check's name and the ticker are meant for programs. */
+function detailOf({ code, message }: AppError, market: ListedMarket): string {
+  const text = message.replaceAll(market.ticker, labelOf(market));
+  return code === 'risk_limit' ? text.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase()) : text;
+}
 
 /** The form shows these errors with a fresh quote. */
 export const ticketCodes: ReadonlySet<ErrorCode> = new Set(Object.keys(problems) as ErrorCode[]);

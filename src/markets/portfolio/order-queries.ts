@@ -150,11 +150,3 @@ export const listFills = (orm: Orm, orgId: string, orderId: string, limit: numbe
     .where(and(eq(tradingFills.orgId, orgId), eq(tradingFills.orderId, orderId)))
     .orderBy(asc(tradingFills.n))
     .limit(limit);
-
-export const listPostings = (orm: Orm, orgId: string, orderId: string, limit: number) =>
-  orm
-    .select()
-    .from(ledgerEntries)
-    .where(and(eq(ledgerEntries.orgId, orgId), eq(ledgerEntries.orderId, orderId)))
-    .orderBy(asc(ledgerEntries.fillN), asc(ledgerEntries.id))
-    .limit(limit);

@@ -85,10 +85,13 @@ export const notesOn = ({ sources }: Pick<Snapshot, 'sources'>, stationId: strin
 /** Returns the last refresh's snapshot, whose books underlie the forecasts and signals. */
 export const refreshOf = (snapshot: Snapshot): Snapshot => snapshot.refreshed ?? snapshot;
 
-export interface SnapshotStore {
+export interface SnapshotReads {
   readonly current: Snapshot | undefined;
   /** Complete even before the first snapshot. */
   readonly sources: readonly SourceState[];
+}
+
+export interface SnapshotStore extends SnapshotReads {
   replace(snapshot: Snapshot): void;
   setSources(sources: readonly SourceState[]): void;
   /** After each replacement. The returned function unsubscribes. */

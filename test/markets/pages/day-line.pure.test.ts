@@ -74,6 +74,13 @@ describe('the line of a day', () => {
     expect([low.bands, low.note]).toEqual([[], 'Local standard time.']);
   });
 
+  it('does not call nearly the whole day usual', () => {
+    const wide = { ...day, kind: 'daily_minimum', extremeHours: { from: 4, to: 24, days: 90 } } as const;
+    expect(toDayLine(wide, null, start)!.summary).toBe(
+      'The low can occur at almost any hour (learned from 90 days); resting orders near it are cancelled from 04:00 to 24:00.',
+    );
+  });
+
   it('is not drawn without any hour, and without a forecast by hour has only reports', () => {
     const none = { kind: 'daily_maximum', observed: null, curveF: undefined } as const;
     expect(toDayLine(none, feed, start)).toBeNull();

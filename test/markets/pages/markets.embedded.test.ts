@@ -7,10 +7,11 @@ import type { DayForecast } from '../../../src/markets/learning/forecast.js';
 import { sureDegree } from '../../../src/markets/market/distribution.js';
 import type { MarketEvent } from '../../../src/markets/market/event.js';
 import type { ListedMarket, Market, UnplacedMarket } from '../../../src/markets/market/market.js';
+import { emptyBook } from '../../../src/markets/market/book.js';
 import { CENT } from '../../../src/markets/market/money.js';
 import { inCents } from '../../../src/markets/pages/addresses.js';
 import { requireTradable } from '../../../src/markets/orders/tradable.js';
-import type { Orders } from '../../../src/markets/orders/order.js';
+import type { Orders, PaperOrder } from '../../../src/markets/orders/order.js';
 import { signalsFor } from '../../../src/markets/pages/pages.js';
 import { formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
 import { tradingOrders } from '../../../src/markets/ledger/orders-table.js';
@@ -32,7 +33,7 @@ import { useService } from '../../support/use.js';
 
 const PATH = '/dashboard/markets';
 /** Grey if the order loses on average. */
-const PLACE = /Place (paper order|anyway)/;
+const PLACE = /(Place (paper order|anyway)|Sell (on paper|anyway))/;
 /** Midday at the stations, when one day is settling, one is in progress and one is still to come. */
 const NOON = '2026-07-15T18:00:00.000Z';
 
@@ -724,7 +725,7 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
     const decreased = await postForm(browser, `${order}/decrease`, { remainingContracts: '3' });
     expect(decreased.headers.get('location')).toBe(`${order}?done=decreased`);
   }
-  expect(textOf(await getPage(browser, order))).toContain('3 still open');
+  expect(textOf(await getPage(browser, order))).toContain('Remaining 3');
 
   const user = await createUser(database.db);
   await addMember(database.db, organization.id, user.id, 'member');
@@ -835,6 +836,20 @@ it('a placed order matches its quote', async () => {
   expect(textOf(await getPage(browser, path))).toContain(`Cash $${after}`);
 });
 
+it('a quote is checked against the prices of its own page, even if they move during the request', async () => {
+  const { organization } = await signedIn(database.db, service.url);
+  const { snapshots, orders } = service.trading;
+  const [before, { ticker, yesAsk }] = [snapshots.current!, openMarket()];
+  const books = new Map([...before.data.books, [ticker, emptyBook] as const]);
+  snapshots.replace({ ...before, data: { ...before.data, books } });
+  const order = { ticker, side: 'yes', action: 'buy', contracts: 1, limitPrice: yesAsk! } as const;
+  const asked = { ...order, orgId: organization.id, mode: 'paper', idempotencyKey: '' };
+  const { refusal } = await orders
+    .preview({ ...asked, timeInForce: 'immediate_or_cancel' } as PaperOrder, before)
+    .finally(() => snapshots.replace(before));
+  expect(refusal).toBeUndefined();
+});
+
 describe('an order that would be refused', () => {
   const review = async (browser: Browser, query: string) => {
     const page = await getPage(browser, `${PATH}/${openMarket().ticker}?side=yes&action=buy&${query}`);
@@ -858,6 +873,7 @@ describe('an order that would be refused', () => {
     const { page, text, link } = await review(browser, query());
     expect([page.status, text]).toEqual([200, expect.stringMatching(says)]);
     expect(text).not.toMatch(PLACE);
+    expect(text).not.toContain(openMarket().ticker);
     const better = await getPage(browser, link!);
     expect(textOf(better)).toMatch(PLACE);
     const names = ['id', 'side', 'action', 'contracts', 'limitPrice', 'timeInForce'];
@@ -965,7 +981,7 @@ it('a form that was open for more than a day orders nothing and is renewed', asy
 
 async function signalsOn(browser: Browser, { station, date }: MarketEvent): Promise<string> {
   const text = textOf(await getPage(browser, `${PATH}?station=${station.id}&date=${date}`));
-  return text.slice(text.indexOf('Signals Gate'));
+  return text.slice(text.search(/Signals (Gate|The prices)/));
 }
 const eventOf = ({ events, signals }: Snapshot, isWanted: (event: EventSignals) => boolean): MarketEvent => {
   const { eventTicker } = signals.events.find(isWanted)!;
@@ -1047,7 +1063,7 @@ describe('with calibrated forecasts and open gates', () => {
     expect(text.indexOf(formatPoints(best[0]!.edge).replace('\u00a0', ' '))).toBeLessThan(
       text.indexOf('Positions and orders'),
     );
-    open.clock.advance(31_000);
+    open.clock.advance(61_000);
     const stale = await getPage(browser, PATH);
     open.clock.set(NOON);
     expect(textOf(stale)).toContain('No signals: the prices have expired.');
@@ -1173,9 +1189,13 @@ describe('with calibrated forecasts and open gates', () => {
 
   it('signals from stale prices are not shown', async () => {
     const browser = owner.browser.copy(open.url);
-    open.clock.advance(31_000);
+    open.clock.advance(35_000);
+    const current = await signalsOn(browser, opened());
+    open.clock.advance(26_000);
     const text = await signalsOn(browser, opened());
     open.clock.set(NOON);
+    // A refresh that takes some seconds hides no signal.
+    expect(current).toContain('Open the ticket');
     expect(text).toContain('The prices have expired');
     expect(text).not.toContain('Open the ticket');
   });

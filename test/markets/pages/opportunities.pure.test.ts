@@ -1,6 +1,6 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { findStation } from '../../../src/markets/market/stations.js';
-import { toOpportunities } from '../../../src/markets/pages/desk-view.js';
+import { noteOf, toOpportunities } from '../../../src/markets/pages/desk-view.js';
 import type { OwnAccount } from '../../../src/markets/pages/market-view.js';
 import type { SignalReport } from '../../../src/markets/signals/signal.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
@@ -14,7 +14,7 @@ it.each([
     asOf: now,
     events: [{ eventTicker: 'E', kind: 'daily_minimum', markets: [] }],
     forecasts: new Map([['E', {}]]),
-    gates: { gates: [{ isOpen: true }] },
+    gates: { gates: [{ kind: 'daily_maximum', isOpen: true }] },
   } as unknown as Snapshot;
   const side = { ticker: 'E-T1', side: 'yes', reason: '', isWithheld };
   const signals = {
@@ -57,4 +57,18 @@ it('a kind lists only its own markets, also if others are held', () => {
   expect(rows.map(({ city }) => city)).toEqual(['Bb']);
   expect(rows[0]!.withheld).toEqual({ evidence: 65 });
   expect(rows[0]).toMatchObject({ what: '1 withheld', held: 0 });
+});
+
+describe('the note beside a position', () => {
+  const held = { side: 'yes', contracts: 18, settlement: null } as const;
+  const mark = { valuation: 'book', value: 4_550_000n, fees: 0n, unsellableContracts: 9, status: 'active' };
+  it.each([
+    [held, mark, 'bids for 9 of 18 now; $10.08 at the last price of 56¢'],
+    [{ ...held, side: 'no' }, mark, 'bids for 9 of 18 now; $7.92 at the last price of 44¢'],
+    [held, { ...mark, unsellableContracts: 0 }, undefined],
+    [held, { ...mark, valuation: 'expected', status: 'finalized' }, 'final, not paid yet'],
+    [held, { ...mark, valuation: 'expected', status: 'determined' }, 'expected, not final'],
+  ])('says what is not sold now, or that a result is not paid yet: %j', (position, ofMark, note) => {
+    expect(noteOf({ ...position, mark: ofMark } as Parameters<typeof noteOf>[0], 560_000n)).toBe(note);
+  });
 });

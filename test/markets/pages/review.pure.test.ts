@@ -138,7 +138,10 @@ it('a sale shows its proceeds, realised result and when holding is better', () =
     Remaining: '2 contracts',
     'Cash after': '$1,003.0360',
   });
-  expect(quoted.results.map(({ change }) => change)).toEqual([-4_964_000n, 3_036_000n]);
+  expect(quoted.results).toEqual([
+    { label: 'received', change: 3_036_000n },
+    { label: 'profit or loss', change: -164_000n },
+  ]);
   expect(quoted.chance!.breakEven).toBeCloseTo(0.3795, 6);
 });
 

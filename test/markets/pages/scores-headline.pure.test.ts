@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { toHeadline } from '../../../src/markets/pages/scores-view.js';
+import { tellingLeads, toHeadline } from '../../../src/markets/pages/scores-view.js';
 
 const over = (n: number, model: number, market: number) => ({
   crps: { n, model, market, raw: 2, climate: 3 },
@@ -20,4 +20,12 @@ it('says in one sentence whether the model is sharper than the market, or how ma
     'Too few forecasts to tell whether the model is sharper than the market: 12 of 30',
     'Too few forecasts to tell whether the model is sharper than the market: 0 of 30',
   ]);
+});
+
+it('shows the lead that was asked for, even if the day’s extreme has usually been observed by then', () => {
+  const shown = (...hours: number[]) =>
+    tellingLeads({ kind: 'daily_maximum', leads: hours.map((leadHours) => ({ leadHours })) }).map(
+      ({ leadHours }) => leadHours,
+    );
+  expect([shown(36, 24, 12, 6), shown(6)]).toEqual([[36, 24, 12], [6]]);
 });
