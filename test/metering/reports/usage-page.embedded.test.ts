@@ -187,7 +187,7 @@ describe('a month against its cap', () => {
     expect((await open()).text).not.toContain('estimate');
     await fillUsage(db, { ...event, count: 48, prefix: 'b', from: '2031-03-13T00:00:00Z' });
     expect(textOf((await open()).text)).toContain(
-      '≈ 456 45.6% of the cap estimated at the pace of the 2 days since the first usage',
+      '≈ 456 45.6% of the cap, estimated at the pace of the 2 days since the first usage',
     );
   });
 
@@ -213,8 +213,19 @@ describe('the page', () => {
     const { open, product } = await arrive();
     const first = await open();
     expect(textOf(first.text)).toContain('No live events yet');
+    expect(textOf(first.text)).toContain('alerts would reach nobody');
     expect(first.text).toContain('href="/dashboard/api-keys"');
     expect(first.text).toContain(product.slug);
+  });
+
+  it('asks for no events of a product that one may only read', async () => {
+    const { db, orgId, open } = await arrive();
+    const product = await createProduct(db);
+    await grant(db, orgId, product.id, { kind: 'read_only' });
+    const page = textOf((await open(`?product=${product.slug}`)).text);
+    expect(page).toContain('This product accepts no events from you, so it has no usage.');
+    expect(page).toContain('No live events here.');
+    expect(page).not.toContain('Create a live key');
   });
 
   it('finds a product whose entitlement is gone', async () => {
@@ -420,6 +431,31 @@ describe('the last days', () => {
     );
     expect(week.text).toMatch(/rel="prev" href="[^"]*range=custom[^"]*from=2031-03-02[^"]*to=2031-03-08/);
     expect(week.text).not.toContain('rel="next"');
+  });
+
+  it('say how each API key, dimension’s value and subject has changed since the same part of the period before', async () => {
+    const { db, product, key, open } = await arrive();
+    await db.orm
+      .update(products)
+      .set({ dimensions: ['model'], subjectsSince: new Date(0) })
+      .where(eq(products.id, product.id));
+    const send = (model: string, quantity: number, occurredAt: string) =>
+      usageEvent(product.slug, uuid(), { quantity, occurredAt, dimensions: { model }, subject: model });
+    const { status } = await sendUsage(service.url, key.secret, [
+      send('large', 4, '2031-03-14T01:00:00Z'),
+      send('small', 6, '2031-03-14T01:00:00Z'),
+      // Later in the day than now, so not part of the comparison.
+      send('large', 50, '2031-03-14T14:00:00Z'),
+      send('large', 6, '2031-03-15T01:00:00Z'),
+      send('small', 3, '2031-03-15T01:00:00Z'),
+    ]);
+    expect(status).toBe(202);
+    const page = textOf((await open('?range=day')).text);
+    expect(page).toMatch(/By API key .* 9 ▼ 10\.0% less than 10 in the previous period/);
+    for (const part of ['model', 'subject'])
+      expect(page).toMatch(
+        new RegExp(`By ${part} Name Quantity Share Events large 6 ▲ 50\\.0% .* small 3 ▼ 50\\.0%`),
+      );
   });
 
   it('link from a bar, and from the table, to the day and to the events of the hour', async () => {
