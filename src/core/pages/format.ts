@@ -55,6 +55,17 @@ export function formatCount(count: number, noun: string, plural = `${noun}s`): s
   return `${formatDecimal(count)} ${count === 1 ? noun : plural}`;
 }
 
+/** `request` of `requests`. A metric without a certain singular, such as `ms`, stays as it is. */
+const singularOf = (metric: string): string =>
+  metric.replace(/([aeiou][a-z]*(?:[bcdfgklmnprtvwy]|[bdgklmnprtv]e))s$/, '$1');
+
+export const formatUnit = (quantity: string, metric: string): string =>
+  quantity === '1' ? singularOf(metric) : metric;
+
+/** `request` or `unit of ms`, after `for each`. */
+export const formatEach = (metric: string): string =>
+  singularOf(metric) === metric ? `unit of ${metric}` : singularOf(metric);
+
 /** A leading abbreviation keeps its capitals. */
 export const inSentence = (text: string): string =>
   text.replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());

@@ -9,7 +9,7 @@ import type { PageDeps } from './choices.js';
 import { readBurns } from './credits/queries.js';
 import { formatSpan, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
-import { linksOf, toUsageChart } from './report-view.js';
+import { changeSince, linksOf, toUsageChart } from './report-view.js';
 import type { UsageRequest } from './report.js';
 
 type Sum = ProductSum & { credits: string };
@@ -111,8 +111,7 @@ function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request:
       value: product.name,
       href: link({ product: product.slug }),
       quantity,
-      growth: formatGrowth(quantity, sumOf(earlier, unit)),
-      quantityBefore: sumOf(earlier, unit),
+      ...changeSince(quantity, sumOf(earlier, unit)),
       share: formatShare(quantity, total),
       used: sumOf(own, 'quantity'),
       unit: product.usageMetric,

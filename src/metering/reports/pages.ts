@@ -32,7 +32,7 @@ import { toEventsCsv, toUsageCsv } from './csv.js';
 import { fromEventsQuery, placeOf, readEvents, readLookUp, spanOf, toLookUpView } from './event-view.js';
 import { listSeries } from './operator/queries.js';
 import { monthPeriod, toPeriodQuery } from './period.js';
-import { linksOf, toReportView, USAGE_PATH } from './report-view.js';
+import { changeSince, linksOf, toReportView, USAGE_PATH } from './report-view.js';
 import {
   DIMENSION,
   parseUsageRequest,
@@ -220,7 +220,7 @@ const SHOWN_PARTS = 20;
 async function readParts(
   { db }: Context,
   orgId: string,
-  { product, metric, request, narrowing: { subject, ...narrowing } }: UsageReport,
+  { product, metric, request, before, narrowing: { subject, ...narrowing } }: UsageReport,
 ) {
   const { dimensions, countsSubjects } = product;
   // Sums of a subject are not stored by dimension or API key.
@@ -243,6 +243,7 @@ async function readParts(
   for (const { name, by } of wanted) {
     const rows = (await listSeries(db, { ...range, ...by })).filter((row) => row.metric === metric);
     if (!rows.some(({ value, isOther }) => value || isOther)) continue;
+    const earlier = before ? await listSeries(db, { ...range, ...before.same, ...by }) : [];
     const sorted = rows.toSorted(
       (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(b.quantity, a.quantity),
     );
@@ -254,6 +255,11 @@ async function readParts(
           ? undefined
           : link(name === 'subject' ? { by: '', subject: value } : { values: { [name]: value } }),
       quantity,
+      ...changeSince(
+        quantity,
+        earlier.find((row) => row.metric === metric && row.value === value && row.isOther === isOther)
+          ?.quantity,
+      ),
       events,
       share: formatShare(quantity, whole),
     }));

@@ -140,8 +140,14 @@ function stacksOf({ product, key, request: { values, subject, showsKeys } }: Usa
   ];
 }
 
+/** The change of a row of `parts.ejs` since the same part of the previous period. */
+export const changeSince = (quantity: string, before = '0') => ({
+  growth: formatGrowth(quantity, before),
+  quantityBefore: before,
+});
+
 /** As one of the parts of the usage. */
-function keysOf({ product, request, metric, metrics, key, keys, keyCount }: UsageReport) {
+function keysOf({ product, request, metric, metrics, key, keys, keysBefore, keyCount }: UsageReport) {
   if (!request.showsKeys || keys.length === 0) return [];
   const link = linksOf(request, product.slug);
   const whole = metrics.find((one) => one.metric === metric)?.quantity ?? '0';
@@ -151,6 +157,7 @@ function keysOf({ product, request, metric, metrics, key, keys, keyCount }: Usag
     href: link({ key: apiKeyId!, by: request.by === 'subject' ? 'key' : request.by! }),
     isCurrent: apiKeyId === key?.id,
     quantity,
+    ...changeSince(quantity, keysBefore.find((sum) => sum.apiKeyId === apiKeyId)?.quantity),
     events,
     share: formatShare(quantity, whole),
   }));
@@ -165,7 +172,12 @@ export function toArchivedView({ first, last, events, archivedAt }: ArchivedEven
 const shortDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
 
 export function axisName(start: Date, { range }: Pick<Period, 'range'>): string {
-  if (range === 'day') return start.toISOString().slice(11, 16);
+  // The chart's first label names the zone of all hours.
+  if (range === 'day')
+    return start
+      .toISOString()
+      .slice(11, 16)
+      .replace(/^00:00$/, '$& UTC');
   return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
 }
 

@@ -122,6 +122,12 @@ export async function readReport(
     },
     /** Regardless of the key. */
     keys,
+    keysBefore:
+      before && keys.length > 0
+        ? (await readSums(orm, scope, { ...before.same, maxKeys: MAX_KEYS, ...narrowing })).filter(
+            (sum) => sum.metric === metric && sum.apiKeyId !== null,
+          )
+        : [],
     keyCount: keys[0]?.count ?? 0,
     narrowing,
     /** By step; undefined for a single one. */

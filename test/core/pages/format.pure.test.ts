@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { formatAgo } from '../../../src/core/pages/format.js';
+import { formatAgo, formatEach, formatUnit } from '../../../src/core/pages/format.js';
 
 const now = new Date('2026-11-20T12:00:00Z');
 
@@ -11,4 +11,17 @@ it.each([
   [-7 * 86_400 + 1, '6 days ago'],
 ])('a time %i seconds away is %s', (seconds, text) => {
   expect(formatAgo(new Date(now.getTime() + seconds * 1_000), now)).toBe(text);
+});
+
+it.each([
+  ['requests', 'request', 'request'],
+  ['tiles', 'tile', 'tile'],
+  ['GPU-hours', 'GPU-hour', 'GPU-hour'],
+  ['queries', 'queries', 'unit of queries'],
+  ['accesses', 'accesses', 'unit of accesses'],
+  ['ms', 'ms', 'unit of ms'],
+])('one of the metric %s is "1 %s", and its price is for each %s', (metric, one, each) => {
+  expect(formatUnit('1', metric)).toBe(one);
+  expect(formatUnit('2', metric)).toBe(metric);
+  expect(formatEach(metric)).toBe(each);
 });

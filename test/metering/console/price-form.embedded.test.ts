@@ -252,9 +252,7 @@ it('a product without dimensions has one price, and the page of the product show
   const seen = past.toISOString();
   const form = { price: '0.002', enforcement: 'warn', step: 'save', seen };
   expect((await operator.browser.send('POST', `${path}/price`, { form, headers: html })).status).toBe(303);
-  expect(readText((await operator.browser.get(path, html)).text)).toContain(
-    'Price 0.002 for each unit of calls',
-  );
+  expect(readText((await operator.browser.get(path, html)).text)).toContain('Price 0.002 for each call');
 });
 
 it('the page of a product begins with its usage by customer', async () => {

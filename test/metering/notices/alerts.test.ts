@@ -304,6 +304,18 @@ describe('the page of alerts', () => {
     expect(await hasAlertEndpoint(orm, organization.id)).toBe(false);
   });
 
+  it('proposes the cap of the product shown', async () => {
+    const customer = await createCustomer();
+    const usage = async (query: string) =>
+      (await customer.browser.get(`/dashboard/usage${query}`, html)).text.replaceAll(/\s+/g, ' ');
+    const proposal = `<option value="${customer.product.slug}" selected> Cap of Tiles`;
+    expect(await usage(`?product=${customer.product.slug}`)).toContain(proposal);
+    expect(await usage(`?product=${customer.product.slug}`)).toContain('value="95"');
+    await grant(database.db, customer.orgId, (await createProduct(database.db)).id);
+    expect(await usage('')).not.toContain(proposal);
+    expect(await usage('')).not.toContain('alerts would reach nobody');
+  });
+
   it('refuses a product without a cap, other products, and levels that are not whole numbers', async () => {
     const customer = await createCustomer(null);
     const other = await createCustomer();

@@ -114,7 +114,7 @@ it('explains a month with two prices, a correction, an expiry and a late event',
   await send(4, 'small');
   await correct(key, 20);
   expect(await read('2031-03')).toMatch(
-    /So far API keys can send events of this month until 8 Apr 2031\. Owners and admins, and until about 13 May 2031 API keys, can correct events\. .* Opening balance 0 .* Balance now 51 /,
+    /So far API keys can send events of this month until 8 Apr 2031\. Owners and admins can correct events; API keys can until about 13 May 2031\. .* Opening balance 0 .* Balance now 51 /,
   );
   service.clock.set('2031-04-03T08:00:00Z');
   await send(3, 'small', '2031-03-31T23:30:00Z');
@@ -236,7 +236,7 @@ it('is final once the events are archived, and then has the totals of the ledger
   await send(3, 'large');
   service.clock.set('2031-05-02T08:00:00Z');
   expect(await read('2031-03')).toMatch(
-    /Not final Owners and admins, and until about 13 May 2031 API keys, can correct events\. The operator /,
+    /Not final Owners and admins can correct events; API keys can until about 13 May 2031\. The operator /,
   );
   await database.db.orm.delete(usageEvents).where(eq(usageEvents.orgId, organization.id));
   for (let at = new Date('2030-03-01'); at < new Date('2031-04-01'); at.setUTCMonth(at.getUTCMonth() + 1))

@@ -187,7 +187,7 @@ describe('a month against its cap', () => {
     expect((await open()).text).not.toContain('estimate');
     await fillUsage(db, { ...event, count: 48, prefix: 'b', from: '2031-03-13T00:00:00Z' });
     expect(textOf((await open()).text)).toContain(
-      '≈ 456 45.6% of the cap estimated at the pace of the 2 days since the first usage',
+      '≈ 456 45.6% of the cap, estimated at the pace of the 2 days since the first usage',
     );
   });
 
@@ -213,8 +213,19 @@ describe('the page', () => {
     const { open, product } = await arrive();
     const first = await open();
     expect(textOf(first.text)).toContain('No live events yet');
+    expect(textOf(first.text)).toContain('alerts would reach nobody');
     expect(first.text).toContain('href="/dashboard/api-keys"');
     expect(first.text).toContain(product.slug);
+  });
+
+  it('asks for no events of a product that one may only read', async () => {
+    const { db, orgId, open } = await arrive();
+    const product = await createProduct(db);
+    await grant(db, orgId, product.id, { kind: 'read_only' });
+    const page = textOf((await open(`?product=${product.slug}`)).text);
+    expect(page).toContain('This product accepts no events from you, so it has no usage.');
+    expect(page).toContain('No live events here.');
+    expect(page).not.toContain('Create a live key');
   });
 
   it('finds a product whose entitlement is gone', async () => {
@@ -407,19 +418,43 @@ describe('the last days', () => {
     const week = await open('?range=last7');
     const text = textOf(week.text);
     expect(text).toContain('9 Mar 2031 – 15 Mar 2031');
-    expect(text).toContain('Used 3 calls');
     expect(text).toContain(
-      'Previous period 2 ▲ 50.0% more than 2 in the previous period 2 Mar 2031 – 8 Mar 2031, 13:00',
+      'Used 3 ▲ 50.0% more than 2 in the previous period calls , 2 in 2 Mar 2031 – 8 Mar 2031, 13:00',
     );
     expect(week.text).toContain('data-label="9 Mar 2031: 3 calls, 2 Mar 2031 – 8 Mar 2031 0"');
     expect(await csv('?range=last7')).toHaveLength(1);
     expect(await csv('?range=last30')).toHaveLength(2);
-    expect(textOf((await open('?range=last30')).text)).toContain('Used 14 calls');
+    expect(textOf((await open('?range=last30')).text)).toMatch(/Used 14 (▲|calls)/);
     expect(textOf((await open('?range=month')).text)).toContain(
-      'Previous period 5 ▲ 180.0% more than 5 in the previous period',
+      'Used 14 ▲ 180.0% more than 5 in the previous period',
     );
     expect(week.text).toMatch(/rel="prev" href="[^"]*range=custom[^"]*from=2031-03-02[^"]*to=2031-03-08/);
     expect(week.text).not.toContain('rel="next"');
+  });
+
+  it('say how each API key, dimension’s value and subject has changed since the same part of the period before', async () => {
+    const { db, product, key, open } = await arrive();
+    await db.orm
+      .update(products)
+      .set({ dimensions: ['model'], subjectsSince: new Date(0) })
+      .where(eq(products.id, product.id));
+    const send = (model: string, quantity: number, occurredAt: string) =>
+      usageEvent(product.slug, uuid(), { quantity, occurredAt, dimensions: { model }, subject: model });
+    const { status } = await sendUsage(service.url, key.secret, [
+      send('large', 4, '2031-03-14T01:00:00Z'),
+      send('small', 6, '2031-03-14T01:00:00Z'),
+      // Later in the day than now, so not part of the comparison.
+      send('large', 50, '2031-03-14T14:00:00Z'),
+      send('large', 6, '2031-03-15T01:00:00Z'),
+      send('small', 3, '2031-03-15T01:00:00Z'),
+    ]);
+    expect(status).toBe(202);
+    const page = textOf((await open('?range=day')).text);
+    expect(page).toMatch(/By API key .* 9 ▼ 10\.0% less than 10 in the previous period/);
+    for (const part of ['model', 'subject'])
+      expect(page).toMatch(
+        new RegExp(`By ${part} Name Quantity Share Events large 6 ▲ 50\\.0% .* small 3 ▼ 50\\.0%`),
+      );
   });
 
   it('link from a bar, and from the table, to the day and to the events of the hour', async () => {
