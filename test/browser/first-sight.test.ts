@@ -84,7 +84,7 @@ describe('pages that are reached only through a form', () => {
     const { browser } = await signedIn(world.db, world.service.url);
     const page = await open(browser, '/dashboard/members/invite');
     await page.getByLabel('E-mail address').fill(`${'guest'.repeat(12)}@${'example.'.repeat(20)}com`);
-    await page.getByRole('radio', { name: /^member/ }).check();
+    await page.getByRole('radio', { name: /^Member/ }).check();
     await page.getByRole('button', { name: 'Create invitation' }).click();
     const link = await page.locator('#invitation-link').innerText();
     expect(await findAllBarriers(page)).toEqual([]);

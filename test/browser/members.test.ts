@@ -14,7 +14,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await owner.getByRole('link', { name: 'Invite a member' }).first().click();
     const email = `noor-${javaScript}@example.com`;
     await owner.getByLabel('E-mail address').fill(email);
-    await owner.getByRole('radio', { name: /^member/ }).check();
+    await owner.getByRole('radio', { name: /^Member/ }).check();
     await owner.getByRole('button', { name: 'Create invitation' }).click();
     const link = await owner.locator('#invitation-link').innerText();
     const open = async (page: typeof owner) => {
@@ -56,7 +56,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
 
     await follow(owner, 'Members');
     await owner.getByRole('link', { name: `Manage ${name}` }).click();
-    await owner.getByRole('radio', { name: /^admin/ }).check();
+    await owner.getByRole('radio', { name: /^Admin/ }).check();
     await owner.getByRole('button', { name: 'Change role' }).click();
     await owner.getByRole('status').getByText('The role is now admin').waitFor();
     await follow(guest, 'Members');

@@ -111,7 +111,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
 
   await page.goto('/dashboard/members/invite');
   await page.getByLabel('E-mail address').fill('farid@northwind.example');
-  await page.getByRole('radio', { name: /^billing/ }).check();
+  await page.getByRole('radio', { name: /^Billing/ }).check();
   await page.getByRole('button', { name: 'Create invitation' }).click();
 
   const staging = await keyHref('staging runtime');
