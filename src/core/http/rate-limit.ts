@@ -42,15 +42,13 @@ export function perKeyLimit(
   const store = limitStores.create(name);
   store.init({ windowMs: WINDOW_MS } as Options);
   return async (req, res, next) => {
-    const { totalHits, resetTime } = await store.increment(keyOf(req, res));
-    const seconds = secondsUntil(resetTime!.getTime(), Date.now());
+    const key = keyOf(req, res);
+    const { totalHits, resetTime } = store.incrementNow?.(key) ?? (await store.increment(key));
     const isOver = totalHits > perMinute;
-    if (isOver || !isQuiet)
-      setHeaders(res, { name, quota: perMinute, remaining: perMinute - totalHits, seconds });
-    if (!isOver) {
-      next();
-      return;
-    }
+    if (!isOver && isQuiet) return next();
+    const seconds = secondsUntil(resetTime!.getTime(), Date.now());
+    setHeaders(res, { name, quota: perMinute, remaining: perMinute - totalHits, seconds });
+    if (!isOver) return next();
     const detail = `${caller} can make ${perMinute} ${calls} a minute. Try again in ${seconds} s.`;
     next(new AppError('rate_limited', detail, { retryAfterSeconds: seconds }));
   };
