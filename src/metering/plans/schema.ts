@@ -5,7 +5,7 @@ import { nameField, timeInput } from '../../core/http/validate.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { grantSchema } from '../credit-grants/schema.js';
 import { toBoundedDecimal } from '../entitlements/exact-number.js';
-import { toStoredFeatures } from '../entitlements/features.js';
+import { toStoredFeatures, type Features } from '../entitlements/features.js';
 import { declaredLimitJson } from '../entitlements/limits.js';
 import { entitlementSchema } from '../entitlements/operator/schema.js';
 import { toPrice } from '../entitlements/price.js';
@@ -210,17 +210,18 @@ export const readDefinition = (sent: Omit<z.output<typeof planSchema>, 'name'>, 
   toStored(sent, parseNumbersAsText(text), '') as Definition;
 
 /** Leaves out what means the same as an absent field. @param texts the value with its numbers as text */
-function toStored(value: unknown, texts: any, place: string): unknown {
-  if (Array.isArray(value)) return value.map((one, i) => toStored(one, texts[i], `${place}${i}/`));
+function toStored(value: unknown, texts: unknown, place: string): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  const fields = Object.entries(value).map(([name, own]: [string, any]): [string, unknown] => {
-    if (name === 'features') return [name, toStoredFeatures(own) ?? undefined];
-    if (name === 'limits' && own.length === 0) return [name, undefined];
-    if (name === 'thresholds') return [name, own.toSorted((a: number, b: number) => a - b)];
+  const textOf = (name: string | number) => (texts as Record<string, unknown> | undefined)?.[name];
+  if (Array.isArray(value)) return value.map((one, i) => toStored(one, textOf(i), `${place}${i}/`));
+  const fields = Object.entries(value).map(([name, own]: [string, unknown]): [string, unknown] => {
+    if (name === 'features') return [name, toStoredFeatures(own as Features) ?? undefined];
+    if (name === 'limits' && (own as unknown[]).length === 0) return [name, undefined];
+    if (name === 'thresholds') return [name, (own as number[]).toSorted((a, b) => a - b)];
     if (own === null) return [name, ['unitCap', 'expires'].includes(name) ? null : undefined];
     const toDecimal = decimals[name];
-    if (toDecimal) return [name, toDecimal(texts[name], place + name)];
-    return [name, toStored(own, texts?.[name], `${place}${name}/`)];
+    if (toDecimal) return [name, toDecimal(textOf(name) as string, place + name)];
+    return [name, toStored(own, textOf(name), `${place}${name}/`)];
   });
   return Object.fromEntries(fields.filter(([, own]) => own !== undefined));
 }

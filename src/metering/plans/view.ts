@@ -37,32 +37,37 @@ const toGrantPart = ({ key, every, ...fields }: PlanGrant) => ({
   fields,
 });
 
+type Values = Omit<Terms, 'productSlug'> &
+  Omit<PlanGrant, 'key' | 'every'> &
+  NonNullable<Definition['trial']>;
+
 /** The words for each field. An undefined value is the default. */
-const phrases: Record<string, (value: any) => string> = {
+const phrases: { [Field in keyof Values]-?: (value: Values[Field] | undefined) => string } = {
   kind: (kind) => (kind === 'live' ? 'live' : 'read only'),
   unitCap: (cap) =>
     cap === undefined ? 'the product’s cap' : cap === null ? 'no cap' : `cap ${formatDecimal(cap)}`,
-  limits: (limits: UsageLimit[] = []) => limits.map(writeLimit).join(', ') || 'no limits',
-  thresholds: (percents = defaultThresholds) => `warnings at ${percents.join(', ')}%`,
+  limits: (limits = []) => limits.map(writeLimit).join(', ') || 'no limits',
+  thresholds: (percents) => `warnings at ${(percents ?? defaultThresholds).join(', ')}%`,
   features: (features = {}) =>
     listFeatures(toJson(features))
       .map(({ name, value }) => `${name}: ${features[name] === null ? 'removed' : value}`)
       .join(', ') || 'the product’s features',
-  amount: (amount) => formatDecimal(amount),
+  amount: (amount) => formatDecimal(amount!),
   expires: (expires) => (expires === null ? 'never expire' : 'expire at the end of the period'),
-  priority: (priority = 'default') => `priority ${priority}`,
-  rollover: (rollover?: NonNullable<PlanGrant['rollover']>) =>
+  priority: (priority) => `priority ${priority ?? 'default'}`,
+  rollover: (rollover) =>
     rollover ? `${rollover.percent}% rolls over for ${rollover.for.slice(1, -1)} days` : 'no rollover',
   productSlugs: (slugs) => `pay for ${slugs?.join(', ') ?? 'all products'}`,
   days: (days) => `${days} days`,
-  grants: (grants?: PlanGrant[]) =>
+  grants: (grants) =>
     grants?.map((grant) => writePart(toGrantPart(grant))).join('; ') ?? 'the plan’s credits',
 };
 
 const writeLimit = ({ quantity, window, enforcement, per }: UsageLimit): string =>
   `${nameWindow(window)}${per ? ', each subject' : ''}: at most ${formatDecimal(quantity)} (${enforcement === 'block' ? 'blocks' : 'warns'})`;
 
-const write = (field: string, value: unknown): string => phrases[field]!(value);
+const write = (field: string, value: unknown): string =>
+  (phrases[field as keyof Values] as (value: unknown) => string)(value);
 
 const writePart = ({ title, fields }: { title: string; fields: Fields }): string =>
   `${title}: ${Object.entries(fields)
