@@ -52,12 +52,14 @@ export interface JudgeOptions {
 
 export function createJudge({ db, calibration, sources, clock, log, past }: JudgeOptions): Judge {
   const stopping = new AbortController();
-  let isFilled = false;
+  let isFilled = past === undefined;
 
   async function judge(): Promise<void> {
     const at = new Date(clock.now());
     const gates = await readGates(db, sources, at);
     calibration.replace({ gates });
+    // Until the past is filled in, gates open and close because records are missing.
+    if (!isFilled) return;
     // The next judgement finds the change again.
     await recordGates({ db, clock }, sources, gates).catch((error: unknown) =>
       log.warn({ err: error }, 'changed gates could not be reported yet'),
@@ -82,8 +84,8 @@ export function createJudge({ db, calibration, sources, clock, log, past }: Judg
   async function fill(): Promise<void> {
     try {
       if (past) await fillFrom(past);
-      else await judge();
       isFilled = true;
+      await judge();
     } catch (error) {
       // The next start fills in the rest.
       if (!stopping.signal.aborted) throw error;

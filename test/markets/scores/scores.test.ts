@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm';
+import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { forecastRecords } from '../../../src/markets/learning/table.js';
+import { forecastRecords, signalGates } from '../../../src/markets/learning/table.js';
 import { DOLLAR } from '../../../src/markets/market/money.js';
 import { recordForecasts, scoreForecasts } from '../../../src/markets/scores/keeper.js';
 import { insertRecords } from '../../../src/markets/scores/queries.js';
@@ -9,7 +10,8 @@ import type { ScoresAnswer } from '../../../src/markets/scores/schema.js';
 import { bracketPays } from '../../../src/markets/market/brackets.js';
 import { createArchive } from '../../../src/markets/training/forecast-archive.js';
 import type { GateBook } from '../../../src/markets/signals/signal.js';
-import { readGates } from '../../../src/markets/scores/gates.js';
+import { gateKeys, readGates } from '../../../src/markets/scores/gates.js';
+import { createJudge } from '../../../src/markets/scores/judge.js';
 import { readScores } from '../../../src/markets/scores/report.js';
 import { findStation } from '../../../src/markets/market/stations.js';
 import { everything } from '../../../src/markets/venue/simulation/world.js';
@@ -20,6 +22,7 @@ import { useService } from '../../support/use.js';
 const stations = [findStation('KDEN')!, findStation('KMIA')!];
 const { database, service } = useService({ trading: { selection: { ...everything, stations } } });
 
+const sources = { marketSource: 'simulated', forecastSource: 'simulated' };
 const date = '2026-07-04';
 const dayBefore = '2026-07-03';
 const chances = [0.05, 0.1, 0.6, 0.15, 0.07, 0.03];
@@ -308,7 +311,6 @@ describe('a record', () => {
 });
 
 describe('the gates', () => {
-  const sources = { marketSource: 'simulated', forecastSource: 'simulated' };
   const dayMs = 86_400_000;
   const start = Date.parse('2026-09-01T00:00:00Z');
   /** New York's records at the 24-hour lead, settled 30 hours after the start of each day. */
@@ -403,6 +405,32 @@ describe('the keeper', () => {
     expect(await database.db.orm.$count(forecastRecords)).toBe(rows.length);
     await service.trading.scores.score();
     expect((await read()).uncalibrated).toMatchObject({ n: 0, waiting: 2 });
+  });
+
+  it('reports changed gates only once the past is filled in', async () => {
+    const { trading, clock } = service;
+    await database.db.orm.delete(signalGates);
+    const stored: number[] = [];
+    const count = async () => stored.push(await database.db.orm.$count(signalGates));
+    const judge = createJudge({
+      ...{
+        db: database.db,
+        calibration: trading.calibration,
+        sources,
+        clock,
+        log: pino({ level: 'silent' }),
+      },
+      past: {
+        async fillIn({ recorded }) {
+          await recorded();
+          await count();
+          return 1;
+        },
+      },
+    });
+    await judge.fillPast();
+    await count();
+    expect(stored).toEqual([0, gateKeys().length]);
   });
 
   it('stops filling in when the service stops', async () => {
