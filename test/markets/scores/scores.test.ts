@@ -413,13 +413,11 @@ describe('the keeper', () => {
     const stored: number[] = [];
     const count = async () => stored.push(await database.db.orm.$count(signalGates));
     const judge = createJudge({
-      ...{
-        db: database.db,
-        calibration: trading.calibration,
-        sources,
-        clock,
-        log: pino({ level: 'silent' }),
-      },
+      db: database.db,
+      calibration: trading.calibration,
+      sources,
+      clock,
+      log: pino({ level: 'silent' }),
       past: {
         async fillIn({ recorded }) {
           await recorded();
