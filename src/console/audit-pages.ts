@@ -6,7 +6,7 @@ import {
   listOperatorRows,
   type OperatorRow,
 } from '../accounts/audit/queries.js';
-import { titleOf, type Wording } from '../accounts/audit/wording.js';
+import { nameTargets, titleOf, type Wording } from '../accounts/audit/wording.js';
 import { isUuid } from '../core/http/request.js';
 import { cutPage } from '../core/http/page.js';
 import { toPager } from '../core/pages/address.js';
@@ -83,10 +83,10 @@ async function toEntries(
     const section = sections.find(({ id }) => id === `${action.split('.', 1)[0]}s`);
     return section && `${section.href}/${encodeURIComponent(target)}`;
   };
-  return rows.map((row) => {
+  return (await nameTargets(orm, wording, rows)).map((row) => {
     const entry = withoutLinks(toEntryView(wording, row, noteless(actorOf(row.actor))));
     const what = entry.what.map((part) =>
-      'name' in part && part.name === row.target ? { ...part, href: hrefOf(row) } : part,
+      'name' in part && part.name === (row.name ?? row.target) ? { ...part, href: hrefOf(row) } : part,
     );
     return { ...entry, what };
   });

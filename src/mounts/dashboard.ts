@@ -205,21 +205,21 @@ function shardPages(deps: ConsoleDeps): Router {
   const router = pageRouter();
   router.get('/shards', async (req, res) => {
     const away = await findGroupsAway(db.shards);
+    if (!away) throw nothingHere();
     // Sizes are available only if all servers are reachable.
-    const placements = away?.groups.length === 0 ? await listPlacements(db.orm) : [];
+    const placements = away.groups.length === 0 ? await listPlacements(db.orm) : [];
     const known = new Map(placements.map((placement): [string, Placement] => [placement.id, placement]));
     const groups = db.shards.groups.map(({ id, worker, load }) => ({
       id,
       worker,
       load,
       held: known.get(id),
-      isAway: away?.groups.includes(id) ?? false,
+      isAway: away.groups.includes(id),
     }));
     const page = { view: 'console/shards', title: 'Shard groups', section: 'shards' };
     const workers = sumByServer(placements);
     const mean = workers.reduce((sum, { bytes }) => sum + bytes, 0) / Math.max(1, workers.length);
     await renderPage(deps, req, res, page, {
-      isSharded: away !== undefined,
       groups: groups.sort((a, b) => a.worker.localeCompare(b.worker) || a.id.localeCompare(b.id)),
       workers: workers.map((worker) => ({ ...worker, timesMean: worker.bytes / Math.max(1, mean) })),
     });

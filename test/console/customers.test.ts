@@ -164,7 +164,7 @@ describe('the list of customers', () => {
     expect(page).toContain('Out of credits');
     // The bars count what the number beside them counts.
     expect(page).toMatch(
-      /<strong>5<\/strong> <span class="quiet">credits<\/span>\s+<svg[^>]*aria-label="Credits by day, [^"]*: at most 5 a day/,
+      /<strong>5<\/strong> <span class="quiet">credits<\/span><\/span>\s+<svg[^>]*aria-label="Credits by day, [^"]*: at most 5 a day/,
     );
     const { slug, id } = await customer();
     await createListener(db, id);
@@ -591,6 +591,10 @@ describe('a customer', () => {
     expect((await post(`${path}/limits`, { maxOpenOrders: '-1' })).status).toBe(400);
     expect((await post(`${path}/limits`, { maxOpenOrders: '7', maxDailyLoss: '50' })).status).toBe(303);
     expect(await open(path)).toContain('value="50.0000"');
+    expect(await open(path)).toContain(`class="button danger" href="${path}/switch?state=halt"`);
+    const asked = await open(`${path}/switch?state=halt`);
+    expect(asked).toMatch(/Halt trading for .+\?<\/h1>/);
+    expect(asked).toContain('<button class="button danger">Halt trading</button>');
     expect((await post(`${path}/switch`, { state: 'halt', reason: '' })).status).toBe(400);
     expect((await post(`${path}/switch`, { state: 'halt', reason: 'why <x>' })).status).toBe(303);
     expect(await open(path)).toContain('why &lt;x&gt;');

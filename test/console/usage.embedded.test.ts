@@ -64,12 +64,12 @@ it('shows the usage of every customer and product in this month', async () => {
 });
 
 it('shows a range by month, day or hour, for one customer, product and mode', async () => {
-  const range = { from: '2026-02-01', to: '2026-04-01', organization: 'acme', product: 'calls' };
+  const range = { from: '2026-02-01', to: '2026-03-31', organization: 'acme', product: 'calls' };
   const timesOf = async (query: Record<string, string>) =>
     rowsOf((await ask({ ...range, ...query })).text).map((cells) => cells[2]);
   expect(await timesOf({ granularity: 'month' })).toEqual(['February 2026', 'March 2026']);
   expect(await timesOf({ granularity: 'day' })).toEqual(['28 Feb 2026', '1 Mar 2026']);
-  const hours = { granularity: 'hour', from: '2026-02-28', to: '2026-03-01' };
+  const hours = { granularity: 'hour', from: '2026-02-28', to: '2026-02-28' };
   expect(await timesOf(hours)).toEqual(['28 Feb 2026, 23:00 UTC']);
   expect((await ask({ ...range, mode: 'test' })).text).toContain('No usage matches');
 });
@@ -91,12 +91,12 @@ it('draws the events of all products by day, and one product’s quantity by cus
     ['1 Mar 2026', '1,200', '1.5', '1,201.5'],
   ]);
   const one = { product: 'calls', organization: 'acme' };
-  expect(chartOf((await ask({ ...one, from: '2026-02-28', to: '2026-03-02' })).text)).toEqual([
+  expect(chartOf((await ask({ ...one, from: '2026-02-28', to: '2026-03-01' })).text)).toEqual([
     ['Hour (UTC)', 'calls'],
     ['28 Feb 2026, 23:00 UTC', '1.5'],
     ['1 Mar 2026, 00:00 UTC', '1.5'],
   ]);
-  const year = { from: '2025-04-01', to: '2026-04-01', granularity: 'month' };
+  const year = { from: '2025-04-01', to: '2026-03-31', granularity: 'month' };
   expect(chartOf((await ask({ ...one, ...year })).text).slice(1)).toEqual([
     ['February 2026', '1.5'],
     ['March 2026', '1.5'],
@@ -110,9 +110,9 @@ it('links to this month, the last month and the last twelve, which keep the othe
       .exec(text)![1]!
       .replaceAll('&amp;', '&');
   expect(link('Last month')).toBe(
-    'from=2026-02-01&to=2026-03-01&granularity=total&mode=live&organization=acme',
+    'from=2026-02-01&to=2026-02-28&granularity=total&mode=live&organization=acme',
   );
-  expect(link('Last 12 months')).toContain('from=2025-04-01&to=2026-04-01&granularity=month');
+  expect(link('Last 12 months')).toContain('from=2025-04-01&to=2026-03-31&granularity=month');
   expect(text).toMatch(/aria-current="true"><bdi>This month</);
   const { text: last } = await operator.browser.get(`/console/usage?${link('Last month')}`, html);
   expect(rowsOf(last)).toEqual([
@@ -134,7 +134,7 @@ it('finds a customer by a part of the name, and names the matches if there are s
 
 it('offers a file with the same rows as the operator API', async () => {
   const range = { from: '2026-02-01', to: '2026-04-01', granularity: 'day' };
-  const { text } = await ask({ ...range, product: 'calls' });
+  const { text } = await ask({ ...range, to: '2026-03-31', product: 'calls' });
   const href = /href="(\/console\/usage\.csv[^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&');
   const file = await operator.browser.get(href, html);
   const query = new URLSearchParams({ ...range, product: 'calls', format: 'csv' }).toString();
@@ -166,10 +166,11 @@ it.each([
   [{ from: 'today' }, 'must be a date'],
   [{ from: '2026-02-30' }, 'must be a date'],
   [{ from: '1969-01-01' }, 'between the years 1970 and 9999'],
-  [{ from: '2026-04-01', to: '2026-04-01' }, 'must be later than from'],
+  [{ from: '2026-04-02', to: '2026-04-01' }, 'must not be before the first day'],
   [{ from: '2020-01-01', to: '2026-01-01' }, 'at most 366 days'],
   [{ from: '2026-01-01', to: '2026-03-01', granularity: 'hour' }, 'at most 31 days'],
   [{ from: '2026-01-02', granularity: 'month' }, 'the start of a month'],
+  [{ to: '2026-03-30', granularity: 'month' }, 'must be the last day of a month'],
   [{ granularity: 'year' }, 'must be one of the options'],
   [{ mode: 'x' }, 'must be live or test'],
   [{ organization: 'nobody' }, 'has no match'],
@@ -209,7 +210,7 @@ it('draws no chart of more than 5,000 sums', async () => {
   const { text } = await ask(crowded);
   expect(text).toContain('too large for one chart');
   expect(rowsOf(text)).toHaveLength(50);
-  expect(chartOf((await ask({ ...crowded, to: '2026-03-31' })).text)).toHaveLength(31);
+  expect(chartOf((await ask({ ...crowded, to: '2026-03-30' })).text)).toHaveLength(31);
 });
 
 it('searches for a customer instead of listing them if there are many', async () => {
@@ -221,4 +222,19 @@ it('searches for a customer instead of listing them if there are many', async ()
   expect(text).not.toContain('<b>');
   const { status, text: zeds } = await ask({ organization: 'zed' });
   expect([status, zeds.match(/z-\d+/g)!.length >= 20]).toEqual([400, true]);
+});
+
+it('draws the credits of all products by day if they burned any', async () => {
+  const { id } = await createOrganization(database.db, { slug: 'payer' });
+  const price = { creditPrice: '2', creditEnforcement: 'warn' } as const;
+  for (const [slug, terms] of Object.entries({ dear: price, free: {} })) {
+    await grant(database.db, id, (await createProduct(database.db, { slug, ...terms })).id);
+    const { secret } = await createKey(database.db, id);
+    const events = [{ ...usageEvent(slug, slug), quantity: 3, occurredAt: '2026-03-01T00:30:00Z' }];
+    expect((await sendUsage(service.url, secret, events)).status).toBe(202);
+  }
+  const { text } = await ask({ organization: 'payer' });
+  expect(text).toContain('Credits by day and product');
+  expect(chartOf(text)[1]!.at(-1)).toBe('6');
+  expect(rowsOf(text).map((cells) => cells.at(-1))).toEqual(['6', '0']);
 });

@@ -448,6 +448,8 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
     }
     const whole = [...perDay].toSorted(([a], [b]) => a - b).slice(1, -1);
     for (const [i, [, count]] of whole.entries()) if (i > 0) expect(count).toBeLessThan(3 * whole[i - 1]![1]);
+    const sumOf = (days: typeof whole) => days.reduce((total, [, count]) => total + count, 0);
+    expect(sumOf(whole.slice(-20))).toBeLessThan(2 * sumOf(whole.slice(-40, -20)));
     expect(new Set(recorded.map(({ apiKeyId }) => apiKeyId)).size).toBe(4);
     for (const { idempotencyKey, occurredAt, receivedAt } of recorded) {
       expect(idempotencyKey).toMatch(/^req_[0-9a-f]{20}$/);

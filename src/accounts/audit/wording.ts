@@ -1,3 +1,7 @@
+import { groupBy } from '../../core/collections.js';
+import type { Orm } from '../../core/db/client.js';
+import { toNames } from '../../core/pages/format.js';
+
 /** A `name` is user input in any writing system. */
 export type Part = { text: string } | { name: string; href: string | undefined };
 
@@ -6,7 +10,11 @@ export interface LoggedAction {
   target: string;
   details: Record<string, unknown>;
   email: string | null;
+  /** Of a target that is a slug. */
+  name?: string | undefined;
 }
+
+type FindNames = (orm: Orm, slugs: readonly string[]) => Promise<{ slug: string; name: string }[]>;
 
 export interface Wording {
   /** Without the subject. */
@@ -15,14 +23,34 @@ export interface Wording {
   titles: Record<string, string>;
   /** The key is the action's noun. */
   pages: Record<string, (target: string) => string>;
+  /** For targets that are slugs. The key is the action or its noun. */
+  names?: Record<string, FindNames>;
 }
 
 export const joinWordings = (wordings: readonly Wording[]): Wording =>
-  wordings.reduce((all, { sentences, titles, pages }) => ({
+  wordings.reduce((all, { sentences, titles, pages, names }) => ({
     sentences: { ...all.sentences, ...sentences },
     titles: { ...all.titles, ...titles },
     pages: { ...all.pages, ...pages },
+    names: { ...all.names, ...names },
   }));
+
+/** For pages. Exports keep the slugs. */
+export async function nameTargets<T extends Pick<LoggedAction, 'action' | 'target'>>(
+  orm: Orm,
+  { names = {} }: Wording,
+  rows: readonly T[],
+): Promise<(T & { name: string | undefined })[]> {
+  const finderOf = ({ action }: T) => own(names, action) ?? own(names, nounOf(action));
+  const named = new Map<FindNames | undefined, Map<string, string>>();
+  for (const [find, some] of groupBy(rows, finderOf)) {
+    const found = find ? await find(orm, [...new Set(some.map(({ target }) => target))]) : [];
+    named.set(find, toNames(found));
+  }
+  return rows.map((row) => ({ ...row, name: named.get(finderOf(row))?.get(row.target) }));
+}
+
+const nounOf = (action: string): string => action.split('.', 1)[0]!;
 
 /** Without a subject. Falls back to the action's name. */
 export function toSentence({ sentences }: Wording, entry: LoggedAction): Part[] {
@@ -39,7 +67,7 @@ export const titleOf = ({ titles }: Wording, action: string): string =>
 export const linkTo = (
   { pages }: Pick<Wording, 'pages'>,
   { action, target }: Pick<LoggedAction, 'action' | 'target'>,
-): string | undefined => own(pages, action.split('.', 1)[0]!)?.(target);
+): string | undefined => own(pages, nounOf(action))?.(target);
 
 /** An action may be any text, including `constructor`. */
 const own = <T>(record: Record<string, T>, key: string): T | undefined =>

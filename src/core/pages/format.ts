@@ -187,6 +187,9 @@ export function formatAge(ms: number): string {
 
 export const formatWholePercent = (share: number): string => `${Math.round(share * 100)}%`;
 
+export const toNames = (rows: readonly { slug: string; name: string }[]): Map<string, string> =>
+  new Map(rows.map(({ slug, name }) => [slug, name]));
+
 /** Choices of a select. Adds the slug to a name that occurs twice. */
 export function toNamedOptions(rows: readonly { slug: string; name: string }[]) {
   const counts = new Map<string, number>();

@@ -3,7 +3,7 @@ import { decodeCursor, encodeCursor } from '../../core/ids.js';
 import { readFilter, type AuditFilter } from '../../accounts/audit/filter.js';
 import { listAuditRows, listDistinct, searchAuditRows } from '../../accounts/audit/queries.js';
 import { verifyRange } from '../../accounts/audit/verify.js';
-import { titleOf, type Wording } from '../../accounts/audit/wording.js';
+import { nameTargets, titleOf, type Wording } from '../../accounts/audit/wording.js';
 import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
@@ -117,7 +117,9 @@ export async function readAuditView(
   const actorOf = await nameOperators(orm, inLog, await readActors(orm, orgId, inLog));
   const isFiltered = Object.keys(values).length > 0;
   return {
-    entries: page.map((row) => toEntryView(wording, row, actorOf(row.actor))),
+    entries: (await nameTargets(orm, wording, page)).map((row) =>
+      toEntryView(wording, row, actorOf(row.actor)),
+    ),
     pager: toPager(path, query, { cursor, nextCursor }),
     actions: toChoices('Everything', [...actions, values.action ?? []].flat(), (action) =>
       titleOf(wording, action),

@@ -2,7 +2,14 @@ import { findPeople, listAuditRows, type AuditRow } from '../../accounts/audit/q
 import { findOperatorNames } from '../../accounts/identity/users/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { isUuid } from '../../core/http/request.js';
-import { linkTo, toSentence, toText, type Part, type Wording } from '../../accounts/audit/wording.js';
+import {
+  linkTo,
+  nameTargets,
+  toSentence,
+  toText,
+  type Part,
+  type Wording,
+} from '../../accounts/audit/wording.js';
 
 export interface Actor {
   id: string;
@@ -93,7 +100,7 @@ export async function readLatestChanges(
   orgId: string,
   limit = LATEST,
 ): Promise<EntryView[]> {
-  const rows = await listAuditRows(orm, orgId, {}, { limit });
+  const rows = await nameTargets(orm, wording, await listAuditRows(orm, orgId, {}, { limit }));
   const actors = rows.map(({ actor }) => actor);
   const actorOf = await nameOperators(orm, actors, await readActors(orm, orgId, actors));
   return rows.map((row) => toEntryView(wording, row, actorOf(row.actor)));

@@ -13,19 +13,13 @@ import { FREE_FORECASTS } from '../config.js';
 import { switchSchema } from '../risk/operator/schema.js';
 import { findServiceSwitch } from '../risk/queries.js';
 import { changeSwitch, isOpened, readServiceSwitch, setServiceSwitch } from '../risk/switches.js';
-import { switchActions, toSwitchChoices } from '../pages/risk-view.js';
+import { switchActions, toSwitchChoices, toSwitchTitle } from '../pages/risk-view.js';
 import { CONSOLE } from '../../console/page.js';
 import type { MarketConsoleDeps } from './page.js';
 
 const TRADING = `${CONSOLE}/trading`;
 
 const acceptSchema = z.strictObject({ accept: z.literal('yes', 'must be yes') });
-
-const titles = {
-  open: 'Open trading for all customers?',
-  reduce_only: 'Allow only orders that reduce positions, for all customers?',
-  halt: 'Halt trading for all customers?',
-};
 
 const notices = {
   switch: 'The switch is set. It takes effect on the next order of every customer.',
@@ -40,7 +34,7 @@ export function serviceTradingPages(deps: MarketConsoleDeps): Router {
     const values = { ...readQuery(req), ...form.values };
     const wanted = switchSchema.shape.state.safeParse(values.state);
     if (wanted.success) {
-      const action = { ...switchActions[wanted.data], title: titles[wanted.data] };
+      const action = { ...switchActions[wanted.data], title: toSwitchTitle(wanted.data, 'all customers') };
       const page = { view: 'markets/risk/switch', title: action.title, section: 'trading' };
       const path = [{ label: 'Trading', href: TRADING }];
       return renderPage(deps, req, res, page, { form, state: wanted.data, action, path });

@@ -2,8 +2,8 @@ import type { Request, Response, Router } from 'express';
 import type { Tx } from '../../core/db/client.js';
 import { decimalField, parseInput } from '../../core/http/validate.js';
 import { toAddress } from '../../core/pages/address.js';
-import { addForm, newForm, type FormFields, type FormState } from '../../core/pages/form.js';
-import { pageRouter } from '../../core/pages/layout.js';
+import { addForm, newForm, readQuery, type FormFields, type FormState } from '../../core/pages/form.js';
+import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator, sourceOf } from '../../accounts/identity/operator/http.js';
 import { byOperator } from '../../accounts/identity/session/authority.js';
@@ -15,7 +15,8 @@ import { limitsJson, putLimits, readDeclared, withdrawLimits } from '../risk/ope
 import { limitsSchema, switchSchema } from '../risk/operator/schema.js';
 import { findLimits } from '../risk/queries.js';
 import { changeSwitch, isOpened, readSwitch, setSwitch } from '../risk/switches.js';
-import { addressOf, readCustomer, renderCustomer } from '../../console/page.js';
+import { switchActions, toSwitchChoices, toSwitchTitle } from '../pages/risk-view.js';
+import { addressOf, CONSOLE, readCustomer, renderCustomer } from '../../console/page.js';
 import type { MarketConsoleDeps } from './page.js';
 
 const notices = {
@@ -40,29 +41,37 @@ export function customerTradingPages(deps: MarketConsoleDeps): Router {
   const { orm } = deps.db;
   const router = pageRouter();
 
-  const show = (which: 'limits' | 'switch') => async (req: Request, res: Response, form: FormState) => {
+  const show = async (req: Request, res: Response, form: FormState) => {
     const customer = await readCustomer(deps, req);
     const { effective, declared, updatedAt } = limitsJson(await findLimits(orm, customer.id));
     const tradingSwitch = await readSwitch(orm, customer.id);
-    const { state, reason } = tradingSwitch.operator;
-    const given = {
-      limits: toFields(declared),
-      switch: { state, reason: reason ?? '' },
-    };
-    const isSent = Object.keys(form.values).length > 0 || Object.keys(form.errors).length > 0;
-    const formOf = (name: 'limits' | 'switch') => (name === which && isSent ? form : newForm(given[name]));
     const page = { view: 'markets/console/trading', tab: 'trading', title: 'Trading', notices };
     await renderCustomer(deps, req, res, page, customer, {
-      problem: form.problem,
-      limitsForm: formOf('limits'),
-      switchForm: formOf('switch'),
+      form: { ...form, values: { ...toFields(declared), ...form.values } },
       effective,
       declaredAt: updatedAt,
       tradingSwitch,
+      choices: toSwitchChoices(tradingSwitch.operator.state, `${addressOf(customer.slug)}/trading/switch`),
     });
   };
 
-  router.get('/customers/:slug/trading', (req, res) => show('limits')(req, res, newForm()));
+  const showSwitch = async (req: Request, res: Response, form: FormState) => {
+    const wanted = switchSchema.shape.state.safeParse({ ...readQuery(req), ...form.values }.state);
+    if (!wanted.success) return show(req, res, form);
+    const { slug, name } = await readCustomer(deps, req);
+    const state = wanted.data;
+    const action = { ...switchActions[state], title: toSwitchTitle(state, name) };
+    const page = { view: 'markets/risk/switch', title: action.title, section: 'customers' };
+    const base = addressOf(slug);
+    const path = [
+      { label: 'Customers', href: CONSOLE },
+      { label: name, href: base },
+      { label: 'Trading', href: `${base}/trading` },
+    ];
+    await renderPage(deps, req, res, page, { form, state, action, path });
+  };
+
+  router.get('/customers/:slug/trading', (req, res) => show(req, res, newForm()));
 
   addForm(router, '/customers/:slug/trading/limits', {
     async act(req, res, fields) {
@@ -74,7 +83,7 @@ export function customerTradingPages(deps: MarketConsoleDeps): Router {
       });
       res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'limits' }));
     },
-    show: show('limits'),
+    show,
   });
 
   addForm(router, '/customers/:slug/trading/limits/withdraw', {
@@ -86,7 +95,7 @@ export function customerTradingPages(deps: MarketConsoleDeps): Router {
       });
       res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'defaults' }));
     },
-    show: show('limits'),
+    show,
   });
 
   addForm(router, '/customers/:slug/trading/switch', {
@@ -102,7 +111,7 @@ export function customerTradingPages(deps: MarketConsoleDeps): Router {
       });
       res.redirect(303, toAddress(`${addressOf(slug)}/trading`, { done: 'switch' }));
     },
-    show: show('switch'),
+    show: showSwitch,
   });
   return router;
 }

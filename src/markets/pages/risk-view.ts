@@ -165,6 +165,10 @@ export const switchActions: Record<
   },
 };
 
+/** For an operator. */
+export const toSwitchTitle = (state: SwitchState, whom: string): string =>
+  `${switchActions[state].title.replace('?', '')} for ${whom}?`;
+
 /** @param path the page that confirms a change */
 export const toSwitchChoices = (current: SwitchState, path: string) =>
   (['open', 'reduce_only', 'halt'] as const)

@@ -38,7 +38,8 @@ import type { AccountId } from '../credit-grants/queries.js';
 import { grantKeySchema } from '../credit-grants/schema.js';
 import { toPrice } from '../entitlements/price.js';
 import { getProduct } from '../entitlements/products.js';
-import { listPricedProducts } from '../entitlements/queries.js';
+import { listPricedProducts, listProductsBySlug } from '../entitlements/queries.js';
+import { toNames } from '../../core/pages/format.js';
 import { mode, type Mode } from '../events/page-schema.js';
 import { toModeTabs } from '../reports/choices.js';
 import { readAccountView } from '../reports/credits/pages.js';
@@ -163,7 +164,8 @@ function addGrant(router: Router, deps: CreditPagesDeps): void {
       const page = { view: 'metering/console/credit-grant-preview', tab: 'credits', title: 'Grant credits' };
       await renderCustomer(deps, req, res, page, customer, {
         mode,
-        fields: Object.entries(fields).flatMap(([name, value]) => [value].flat().map((one) => [name, one])),
+        fields: Object.entries(fields),
+        names: toNames(await listProductsBySlug(orm, input.productSlugs ?? [])),
         preview: { ...preview, isLater: input.startsAt !== undefined },
       });
     },

@@ -43,7 +43,7 @@ const writeGrant = (grant: PlanGrant): FieldTree => ({
     percent: String(grant.rollover?.percent ?? ''),
     for: String(parseInt(grant.rollover?.for.slice(1) ?? '', 10) || ''),
   },
-  productSlugs: (grant.productSlugs ?? []).join(', '),
+  productSlugs: [...(grant.productSlugs ?? [])],
 });
 
 export const planRows: RowKinds = {
@@ -74,7 +74,7 @@ export function toFields({ name, definition }: Plan, asYaml: boolean): FormField
       entitlements.map(({ productSlug, ...terms }) => ({ productSlug, ...writeTerms(terms) })),
     ),
     grants: toRows(grants.map(writeGrant)),
-    trial: { days: String(trial?.days ?? '') },
+    trial: { days: String(trial?.days ?? ''), grants: toRows((trial?.grants ?? []).map(writeGrant)) },
   });
 }
 
@@ -105,15 +105,15 @@ const grantRow = z.strictObject({
       return z.NEVER;
     }),
   productSlugs: z
-    .string()
+    .union([z.array(z.string()), z.string()])
     .optional()
-    .transform((slugs) => slugs?.split(/[\s,]+/).filter((slug) => slug !== '')),
+    .transform((slugs) => (slugs === undefined ? undefined : [slugs].flat())),
 });
 
 const rowsSchema = z.object({
   entitlements: z.array(entitlementRow).default([]),
   grants: z.array(grantRow).default([]),
-  trial: z.strictObject({ days: wholeField.optional() }).default({}),
+  trial: z.strictObject({ days: wholeField.optional(), grants: z.array(grantRow).optional() }).default({}),
 });
 
 /**
@@ -123,8 +123,10 @@ const rowsSchema = z.object({
 export function readPlanForm(fields: FormFields, current: Definition | undefined): Definition {
   if (typeof fields.definition === 'string') return readYaml(fields.definition);
   dropBlankRows(fields, 'entitlements', ['productSlug', 'unitCap', 'limits', 'features']);
-  dropBlankRows(fields, 'grants', ['key', 'amount']);
+  for (const list of ['grants', 'trial.grants']) dropBlankRows(fields, list, ['key', 'amount']);
   const { entitlements, grants, trial } = parseInput(rowsSchema, readFields(fields));
+  // A trial without credits has no rows.
+  const noGrants = current?.trial?.grants?.length === 0 ? [] : undefined;
   const before = new Map(current?.entitlements.map((one) => [one.productSlug, one]));
   const json = {
     entitlements: entitlements.map(({ thresholds, ...terms }) => ({
@@ -133,7 +135,9 @@ export function readPlanForm(fields: FormFields, current: Definition | undefined
       ...(isDeepStrictEqual(thresholds, defaultThresholds) ? {} : { thresholds }),
     })),
     grants,
-    ...(trial.days !== undefined && { trial: { ...current?.trial, days: trial.days } }),
+    ...((trial.days !== undefined || trial.grants) && {
+      trial: { ...trial, grants: trial.grants ?? noGrants },
+    }),
   };
   return checkDefinition(toJson(definitionJson(json as Definition)));
 }

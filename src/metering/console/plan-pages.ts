@@ -41,7 +41,14 @@ import { MAX_PRODUCTS, minuteField } from './entitlement-pages.js';
 import { limitOptions } from './entitlement-rows.js';
 import { planRows, readPlanForm, toFields } from './plan-form.js';
 import { readPlanEffect } from './price-preview.js';
-import { listChanges, readOwnTerms, readPlanView, withContents, withOwnTerms } from '../plans/view.js';
+import {
+  listChanges,
+  readOwnTerms,
+  readPlanView,
+  slugsIn,
+  withContents,
+  withOwnTerms,
+} from '../plans/view.js';
 
 const PLANS = `${CONSOLE}/plans`;
 
@@ -124,6 +131,7 @@ function addPlanForm(
     const versions = plan ? await listVersions(orm, [plan.slug]) : [];
     const isBehind = versions.some((row) => row.version !== plan!.version && row.organizations > 0);
     const all = await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
+    const current = all.filter(({ archivedAt }) => archivedAt === null);
     await renderPage(
       deps,
       req,
@@ -137,11 +145,10 @@ function addPlanForm(
         rowKinds: planRows,
         rowNumbers,
         /** A product that the plan has is not chosen again. */
-        kept: await readProducts(
-          orm,
-          plan?.definition.entitlements.map(({ productSlug }) => productSlug) ?? [],
-        ),
-        products: toNamedOptions(all.filter(({ archivedAt }) => archivedAt === null)),
+        kept: await readProducts(orm, plan ? slugsIn(plan.definition) : []),
+        products: toNamedOptions(current),
+        /** Credits pay for these. */
+        priced: toNamedOptions(current.filter(({ creditPrice }) => creditPrice !== null)),
         versions,
         effect:
           plan && isBehind && (await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now())),

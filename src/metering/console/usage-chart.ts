@@ -27,7 +27,7 @@ interface Chosen {
   nameOf: NameOf;
 }
 
-/** One product by customer, or every product's number of events. Undefined if the range has too many sums. */
+/** One product by customer, or every product's credits, or events if there are none. Undefined if the range has too many sums. */
 export async function readUsageChart(db: ReportedDatabase, range: Range, chosen: Chosen) {
   const step = stepOf(range);
   const rows = await listCustomerUsage(db, {
@@ -40,9 +40,11 @@ export async function readUsageChart(db: ReportedDatabase, range: Range, chosen:
   const metric = metricOf(rows, chosen.product);
   const kind = metric === undefined ? 'product' : 'organization';
   const own = metric === undefined ? rows : rows.filter((row) => row.metric === metric);
-  const unit = metric ?? 'events';
+  const hasCredits = own.some(({ credits }) => Number(credits) !== 0);
+  const unit = metric ?? (hasCredits ? 'credits' : 'events');
   const starts = startsOf(range, step);
-  const measure = ({ quantity, events }: CustomerUsage) => (metric === undefined ? events : quantity);
+  const measure = ({ quantity, events, credits }: CustomerUsage) =>
+    metric !== undefined ? quantity : hasCredits ? credits : events;
   const isOne = metric !== undefined && chosen.customer !== undefined;
   const series = [...groupBy(own, (row) => row[kind])].map(([slug, rows]) => {
     const byStart = groupBy(rows, ({ start }) => Date.parse(start));

@@ -5,9 +5,9 @@ import { text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { fieldError, type FormFields, parseQueryForm, readQuery, tryQuery } from '../../core/pages/form.js';
-import { toNamedOptions } from '../../core/pages/format.js';
+import { toNamedOptions, toNames } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import { monthOf, monthRange } from '../../core/time.js';
+import { DAY_MS, monthOf, monthRange } from '../../core/time.js';
 import { findProduct, listProducts } from '../entitlements/queries.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { findOrganization, listOrganizations } from '../../accounts/identity/organizations/queries.js';
@@ -23,6 +23,7 @@ import {
   toUsageCsv,
 } from '../reports/operator/steps.js';
 import { toModeTabs } from '../reports/choices.js';
+import { daysOf } from '../reports/period.js';
 import { mode } from '../events/page-schema.js';
 import { addressOf, CONSOLE, decodeKey, PAGE_SIZE, type ConsoleDeps } from '../../console/page.js';
 import { readUsageChart, type NameOf } from './usage-chart.js';
@@ -86,7 +87,10 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
 async function readRequest(deps: ConsoleDeps, query: FormFields) {
   const { cursor, ...given } = parseQueryForm(querySchema, { ...thisMonth(deps.clock.now()), ...query });
   const { granularity } = given;
-  const days = { from: new Date(given.from), to: new Date(given.to) };
+  if (given.to < given.from) throw fieldError('to', 'must not be before the first day');
+  const days = { from: new Date(given.from), to: new Date(Date.parse(given.to) + DAY_MS) };
+  if (granularity === 'month' && days.to.getUTCDate() !== 1)
+    throw fieldError('to', 'must be the last day of a month');
   const steps = readSteps({ ...days, granularity, livemode: given.mode === 'live' }, fieldError);
   const customer = await readCustomer(deps, given.organization);
   const product = await readProduct(deps, given.product);
@@ -123,6 +127,7 @@ async function readResult(
       productHref: toAddress(USAGE, { ...chosen, product: row.product }),
     })),
     hasChart,
+    hasCredits: page.some(({ credits }) => Number(credits) !== 0),
     drawn: hasChart ? await readUsageChart(db, range, { customer, product, nameOf }) : undefined,
     csvHref: toAddress(`${USAGE}.csv`, chosen),
     pager: toPager(USAGE, chosen, { cursor, nextCursor }),
@@ -131,7 +136,7 @@ async function readResult(
 
 const monthOfDays = (nowMs: number) => {
   const { start, end } = monthRange(monthOf(nowMs));
-  return { from: start.slice(0, 10), to: end.slice(0, 10) };
+  return daysOf({ from: new Date(start), to: new Date(end) });
 };
 
 const thisMonth = (nowMs: number) => ({ ...monthOfDays(nowMs), granularity: 'total', mode: 'live' });
@@ -166,8 +171,6 @@ interface Named {
   slug: string;
   name: string;
 }
-
-const toNames = (rows: Named[]) => new Map(rows.map(({ slug, name }) => [slug, name]));
 
 /** Undefined if there are too many for a list. */
 function toOptions(rows: Named[], all: string) {

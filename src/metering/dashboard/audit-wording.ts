@@ -8,7 +8,9 @@ import {
   type LoggedAction,
   type Wording,
 } from '../../accounts/audit/wording.js';
-import { formatCount, formatDecimal } from '../../core/pages/format.js';
+import { formatCount, formatDecimal, formatMonth } from '../../core/pages/format.js';
+import { listProductsBySlug } from '../entitlements/queries.js';
+import { listPlanNames } from '../plans/queries.js';
 
 const pages: Wording['pages'] = {
   entitlement: () => '/dashboard/entitlements',
@@ -49,8 +51,7 @@ const sentences: Wording['sentences'] = {
   'product.restored': (entry) => say`Restored the product ${target(entry)}`,
   'usage_alert.added': (entry) => [...say`Added an alert at `, ...alertLevel(entry)],
   'usage_alert.removed': (entry) => [...say`Removed the alert at `, ...alertLevel(entry)],
-  'usage.archived': (entry) =>
-    say`Archived ${mode(entry)}${eventsOf(entry, 'events')} of ${{ name: entry.target }}`,
+  'usage.archived': (entry) => say`Archived ${mode(entry)}${eventsOf(entry, 'events')} of ${monthOf(entry)}`,
   'usage.corrected': (entry) =>
     entry.details.corrections === 1
       ? say`Corrected the event ${target(entry)}`
@@ -65,12 +66,26 @@ const sentences: Wording['sentences'] = {
   },
 };
 
-export const auditWording: Wording = { sentences, titles, pages };
+const names: Wording['names'] = {
+  plan: listPlanNames,
+  product: listProductsBySlug,
+  entitlement: listProductsBySlug,
+  usage_alert: listProductsBySlug,
+  'credits.forgiven': listProductsBySlug,
+};
+
+export const auditWording: Wording = { sentences, titles, pages, names };
 
 /** Its key is one that the service made, with the time of the period. */
 const isOfPlan = ({ target: key }: LoggedAction): boolean => key.startsWith('plan:');
 
-const target = (entry: LoggedAction) => ({ name: entry.target, href: linkTo({ pages }, entry) });
+const target = (entry: LoggedAction) => ({
+  name: entry.name ?? entry.target,
+  href: linkTo({ pages }, entry),
+});
+
+const monthOf = ({ target: month }: LoggedAction): string =>
+  /^\d{4}-(0[1-9]|1[0-2])$/.test(month) ? formatMonth(new Date(month)) : month;
 
 function eventsOf({ details }: LoggedAction, field: string): string {
   const events = fieldOf(details, field);

@@ -19,10 +19,8 @@ import type { UsageEvent } from '../ingestion/schema.js';
 const DAYS = 70;
 /** Usage since an age in days and the hours between its events: few at first, so that the demo starts quickly. */
 const phases = [
-  { days: 28, hours: 12 },
-  { days: 14, hours: 6 },
-  { days: 7, hours: 3 },
-  { days: 3, hours: 2 },
+  { days: 28, hours: 3 },
+  { days: 1, hours: 2 },
   { days: 0, hours: 1 },
 ];
 /** Ingestion refuses older events. */

@@ -34,6 +34,12 @@ export const listPlans = (orm: Orm, { after, limit }: Range): Promise<Plan[]> =>
     .orderBy(asc(plans.slug))
     .limit(limit + 1);
 
+export const listPlanNames = (orm: Orm, slugs: readonly string[]) =>
+  orm
+    .select({ slug: plans.slug, name: plans.name })
+    .from(plans)
+    .where(inArray(plans.slug, [...slugs]));
+
 /** Locks the plan's row. A new plan gets a row with version 0 first. */
 export async function lockPlan(tx: Tx, slug: string, name: string, at: Date) {
   await tx

@@ -17,25 +17,64 @@ export interface ChangeLine {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
+
+interface Part {
+  title: string;
+  fields: Fields;
+  /** What an absent field means. */
+  also?: string | undefined;
+}
+
 type Terms = Definition['entitlements'][number];
 
 /** By a name that is unique within the plan. */
 function partsOf(definition: Definition | undefined, products: ReadonlyMap<string, Product>) {
   const { entitlements = [], grants = [], trial } = definition ?? {};
-  return new Map<string, { title: string; fields: Fields }>([
+  return new Map<string, Part>([
     ...entitlements.map(({ productSlug, ...fields }) => {
-      const title = products.get(productSlug)?.name ?? productSlug;
-      return [`entitlement ${productSlug}`, { title, fields }] as const;
+      const product = products.get(productSlug);
+      const title = product?.name ?? productSlug;
+      const hasProductsCap =
+        fields.unitCap === undefined && product !== undefined && product.usageMetric !== '';
+      const also = hasProductsCap ? `the product’s cap: ${formatCap(product.unitCap)}` : undefined;
+      return [`entitlement ${productSlug}`, { title, fields, also }] as const;
     }),
-    ...grants.map((grant) => [`grant ${grant.key} ${grant.every}`, toGrantPart(grant)] as const),
-    ...(trial ? [['trial', { title: 'Trial', fields: trial }] as const] : []),
+    ...nameGrants(grants, products).map(
+      (grant) => [`grant ${grant.key} ${grant.every}`, toGrantPart(grant)] as const,
+    ),
+    ...(trial
+      ? [
+          [
+            'trial',
+            {
+              title: 'Trial',
+              fields: { ...trial, ...(trial.grants && { grants: nameGrants(trial.grants, products) }) },
+            },
+          ] as const,
+        ]
+      : []),
   ]);
 }
+
+const formatCap = (cap: string | null): string => (cap === null ? 'none' : formatDecimal(cap));
+
+/** Names the products that they pay for. */
+const nameGrants = (grants: readonly PlanGrant[], products: ReadonlyMap<string, Product>): PlanGrant[] =>
+  grants.map(({ productSlugs, ...grant }) => ({
+    ...grant,
+    ...(productSlugs && { productSlugs: productSlugs.map((slug) => products.get(slug)?.name ?? slug) }),
+  }));
 
 const toGrantPart = ({ key, every, ...fields }: PlanGrant) => ({
   title: `${{ month: 'Monthly', week: 'Weekly', day: 'Daily' }[every]} credits${key === 'credits' ? '' : ` (${key})`}`,
   fields,
 });
+
+/** Of all products that it names. */
+export const slugsIn = ({ entitlements, grants, trial }: Definition): string[] => [
+  ...entitlements.map(({ productSlug }) => productSlug),
+  ...[...grants, ...(trial?.grants ?? [])].flatMap(({ productSlugs }) => productSlugs ?? []),
+];
 
 type Values = Omit<Terms, 'productSlug'> &
   Omit<PlanGrant, 'key' | 'every'> &
@@ -69,10 +108,11 @@ const writeLimit = ({ quantity, window, enforcement, per }: UsageLimit): string 
 const write = (field: string, value: unknown): string =>
   (phrases[field as keyof Values] as (value: unknown) => string)(value);
 
-const writePart = ({ title, fields }: { title: string; fields: Fields }): string =>
-  `${title}: ${Object.entries(fields)
-    .flatMap(([field, value]) => (value === undefined ? [] : [write(field, value)]))
-    .join(', ')}`;
+const writePart = ({ title, fields, also }: Part): string =>
+  `${title}: ${[
+    ...Object.entries(fields).flatMap(([field, value]) => (value === undefined ? [] : write(field, value))),
+    ...(also ? [also] : []),
+  ].join(', ')}`;
 
 /** Lists what a change of the definition adds, removes and changes. */
 export async function listChanges(
@@ -82,7 +122,7 @@ export async function listChanges(
 ): Promise<ChangeLine[]> {
   const products = await readProducts(
     orm,
-    [before, after].flatMap((one) => one?.entitlements.map(({ productSlug }) => productSlug) ?? []),
+    [before, after].flatMap((one) => (one ? slugsIn(one) : [])),
   );
   const [old, wanted] = [partsOf(before, products), partsOf(after, products)];
   return [...new Set([...old.keys(), ...wanted.keys()])].toSorted().flatMap((name): ChangeLine[] => {
@@ -128,12 +168,10 @@ const SHOWN_PRODUCTS = 8;
 
 /** With what the dashboard of a customer on each of the plans shows. */
 export async function withContents<T extends { definition: Definition }>(orm: Orm, plans: readonly T[]) {
-  const slugs = plans.flatMap(({ definition }) =>
-    definition.entitlements.map(({ productSlug }) => productSlug),
-  );
+  const slugs = plans.flatMap(({ definition }) => slugsIn(definition));
   const products = await readProducts(orm, slugs);
   const toContents = ({ entitlements, grants, trial }: Definition) => ({
-    grants,
+    grants: nameGrants(grants, products),
     trialDays: trial?.days,
     hidden: Math.max(0, entitlements.length - SHOWN_PRODUCTS),
     entitlements: entitlements

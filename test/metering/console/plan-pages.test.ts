@@ -24,7 +24,7 @@ interface Own {
 
 const html = { accept: 'text/html' };
 const get = async (path: string) => (await operator.browser.get(path, html)).text;
-const post = (path: string, form: Record<string, string>) =>
+const post = (path: string, form: Record<string, string> | [name: string, value: string][]) =>
   operator.browser.send('POST', path, { form, headers: html });
 
 it('a preview and the list of plans say in words what a plan has', async () => {
@@ -44,6 +44,12 @@ grants: [{ key: credits, amount: ${amount}, every: month, expires: period }]`;
   expect(preview).toContain('<bdi>Forecasts: cap 50,000 → no cap</bdi>');
   expect(preview).toContain('Save as version 2');
   expect(preview).toContain('Keep editing');
+  const added = {
+    name: 'Words',
+    slug: `new-${slug}`,
+    definition: `entitlements: [{ productSlug: ${product.slug} }]`,
+  };
+  expect((await post('/console/new-plan', added)).text).toContain('Forecasts: live, the product’s cap: none');
 });
 
 it('a plan is previewed, saved, given to a customer, changed and moved', async () => {
@@ -65,6 +71,10 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
   const own = `/console/customers/${slug}/plan`;
   expect((await post(own, { plan })).text).toContain(`<bdi>${product.name}: live, cap 12,345`);
   expect((await post(own, { plan, step: 'save' })).status).toBe(303);
+  const toWords = (text: string) => text.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
+  for (const path of [`/console/customers/${slug}`, `/console/customers/${slug}/audit-log`])
+    expect(toWords(await get(path))).toContain('Put the Organization on the plan Team');
+  expect(toWords(await get('/console/audit-log'))).toContain('Created the plan Team');
   expect(await get(own)).toContain('Active');
   const anchored = await get(own);
   expect(anchored).toMatch(/name="anchor"\s+type="text"\s+value="\d{4}-\d\d-\d\d \d\d:\d\d"/);
@@ -134,10 +144,9 @@ describe('a plan in rows', () => {
   const fieldsOf = (text: string) => {
     const form = text.split('class="card stack terms"')[1]!.split('</form>')[0]!;
     const unescape = (value: string) => value.replaceAll('&#34;', '"').replaceAll('&amp;', '&');
-    const inputs = [...form.matchAll(/<input [^>]*?name="([^"]+)"[^>]*>/g)].map(([tag, name]) => [
-      name!,
-      unescape(/value="([^"]*)"/.exec(tag)?.[1] ?? ''),
-    ]);
+    const inputs = [...form.matchAll(/<input [^>]*?name="([^"]+)"[^>]*>/g)]
+      .filter(([tag]) => !tag.includes('type="checkbox"') || /\schecked[\s>]/.test(tag))
+      .map(([tag, name]) => [name!, unescape(/value="([^"]*)"/.exec(tag)?.[1] ?? '')]);
     const areas = [...form.matchAll(/<textarea [^>]*?name="([^"]+)"[^>]*>\n?(.*?)<\/textarea>/gs)].map(
       ([, name, value]) => [name!, unescape(value!)],
     );
@@ -177,13 +186,19 @@ describe('a plan in rows', () => {
         priority: '7',
         'rollover.percent': '20',
         'rollover.for': '30',
-        productSlugs: `${one.slug}, ${other.slug}`,
+        productSlugs: other.slug,
       }),
       ...credits(1, { key: '', amount: '' }),
       'trial.days': '14',
     };
     const preview = await post('/console/new-plan', form);
     expect([preview.status, preview.text.includes('What changes')]).toEqual([200, true]);
+    const both = await post('/console/new-plan', [
+      ...Object.entries(form),
+      ['grants.0.productSlugs', one.slug],
+    ]);
+    expect(both.text.match(/name="grants.0.productSlugs" value="[^"]+"/g)).toHaveLength(2);
+    expect(both.text).toContain(`pay for ${other.name}, ${one.name}`);
     expect((await post('/console/new-plan', { ...form, step: 'save' })).status).toBe(303);
     const stored = await definitionOf(slug);
     expect(stored).toEqual({
@@ -206,7 +221,7 @@ describe('a plan in rows', () => {
           expires: 'period',
           priority: 7,
           rollover: { percent: 20, for: 'P30D' },
-          productSlugs: [one.slug, other.slug],
+          productSlugs: [other.slug],
         },
       ],
       trial: { days: 14 },
@@ -218,14 +233,21 @@ describe('a plan in rows', () => {
     expect(await get(`${page}?as=yaml`)).toContain(`unitCap: ${digits}`);
   });
 
-  it('keeps the credits of a trial, which have no fields', async () => {
+  it('keeps the credits of a trial, which have fields of their own', async () => {
     const slug = `kept-${(await createProduct(database.db)).slug}`;
     const definition = `entitlements: []
 trial: { days: 7, grants: [{ key: trial, amount: 5, every: day, expires: period }] }`;
     await post('/console/new-plan', { name: 'Kept', slug, definition, step: 'save' });
     const page = `/console/plans/${slug}`;
+    const amount = { 'trial.days': '9', 'trial.grants.0.amount': '6' };
+    await post(page, { ...fieldsOf(await get(page)), ...amount, step: 'save' });
+    expect(await definitionOf(slug)).toMatchObject({
+      trial: { days: 9, grants: [{ key: 'trial', amount: '6' }] },
+    });
+    const none = 'entitlements: []\ntrial: { days: 7, grants: [] }';
+    await post(page, { name: 'Kept', definition: none, step: 'save' });
     await post(page, { ...fieldsOf(await get(page)), 'trial.days': '9', step: 'save' });
-    expect(await definitionOf(slug)).toMatchObject({ trial: { days: 9, grants: [{ key: 'trial' }] } });
+    expect(await definitionOf(slug)).toMatchObject({ trial: { days: 9, grants: [] } });
   });
 
   it('adds and removes rows, keeps what was typed and stores nothing', async () => {
