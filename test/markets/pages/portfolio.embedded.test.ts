@@ -133,6 +133,22 @@ describe('the portfolio', () => {
     expect((await read(trader.browser, `${PATH}?range=day`)).text).toContain('<svg class="plot" role="img"');
   });
 
+  it('switches between paper and live below the heading of each page, and marks only paper as invented', async () => {
+    const { organization, browser } = await signedIn(database.db, service.url);
+    await bookTrade(database.db, {
+      orgId: organization.id,
+      by: { userId: uuid() },
+      at: now(),
+      mode: 'live',
+      fills: [['0.30', 1, '0']],
+    });
+    for (const page of ['', '/orders', '/risk']) {
+      const { text } = await read(browser, `${PATH}${page}?mode=live`);
+      expect(text).toMatch(/<\/header>\s*<nav[^>]* aria-label="Account">/);
+      expect(text).not.toContain('Demo data');
+    }
+  });
+
   it('offers a sale only to roles that may trade', async () => {
     const { status, text } = await read(member, '/dashboard/markets');
     expect(status).toBe(200);
