@@ -1089,7 +1089,7 @@ describe('with calibrated forecasts and open gates', () => {
     expect(text).toContain(
       `${best.length} signals: ${titles[0]} ${formatPoints(best[0]!.edge)}`.replace('\u00a0', ' '),
     );
-    const ladder = text.slice(text.indexOf('Probability YES NO'), text.indexOf('Forecast Calibrated'));
+    const ladder = text.slice(text.indexOf('Forecast Market YES NO'), text.indexOf('Forecast Calibrated'));
     expect(ladder.match(/Signal:/g)).toHaveLength(best.length);
     const card = textOf(await getPage(browser, `${PATH}?kind=${event.kind}&q=${event.station.id}`));
     const edge = formatPoints(best[0]!.edge).replace('\u00a0', ' ');
