@@ -260,18 +260,23 @@ it('a refused order shows the reason to every reader, on a desktop and on a phon
   await page.getByRole('button', { name: PLACE }).waitFor();
 });
 
-it('on a phone, a bar with the price places the order and leaves the chart in view', async () => {
+it('on a phone, the ticket of a chosen market comes first, and places its order', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const { ticker } = findMarket();
   const page = await world.visit({ as: browser, viewport: PHONE });
   await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1`);
-  const bar = page.locator('#ticket-bar');
-  const { y, height } = (await bar.boundingBox())!;
-  expect(y + height).toBeLessThanOrEqual(PHONE.height);
-  expect(height).toBeLessThan(80);
-  expect(await bar.innerText()).toMatch(/Buy 1 YES at .+¢ or less/);
-  await bar.getByRole('button', { name: 'Place' }).click();
-  await bar.getByText('Order placed').waitFor();
-  expect(await bar.getByRole('button').count()).toBe(0);
+  const place = page.getByRole('button', { name: PLACE });
+  expect((await page.locator('#ticket-head').boundingBox())!.y).toBeLessThan(PHONE.height / 2);
+  expect(await page.locator('#desk-more').isVisible()).toBe(false);
+  await place.click();
+  await page.getByText('Order placed').waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
+});
+
+it('on a phone, a market without a chosen ticket leaves it out', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser, viewport: PHONE });
+  await page.goto('/dashboard/markets?station=KMIA');
+  expect(await page.locator('#ticket-head').isVisible()).toBe(false);
+  expect(await page.locator('.ladder').isVisible()).toBe(true);
 });

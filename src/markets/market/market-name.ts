@@ -16,6 +16,8 @@ export interface MarketName {
   date: string | null;
   /** Local clock; for hourly markets only. */
   hour: number | null;
+  /** Null if unknown. */
+  bracket: Bracket | null;
   /** `84° to 85°`. */
   label: string;
   isListed: boolean;
@@ -44,6 +46,7 @@ export function nameMarket(
     kind: market?.kind ?? series?.kind ?? null,
     date,
     hour: (market && isPlaced(market) ? market.hour : named?.hour) ?? null,
+    bracket: market ? market.bracket : (bracket ?? null),
     label: market
       ? labelOf(market)
       : bracket

@@ -8,13 +8,14 @@ import { DOLLAR, type Micros } from '../market/money.js';
 import type { ListedOrder } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
-import type { EventSignals, Gate } from '../signals/signal.js';
+import type { EventSignals } from '../signals/signal.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, ticketAddress } from './addresses.js';
 import { isTradable } from './choice.js';
 import { marketStatusLabels, toMarketView } from './labels.js';
 import { whenOf, type OwnAccount } from './market-view.js';
 import { toOrderView } from './order-view.js';
+import { evidenceShare } from './gates-view.js';
 import { isFound, shownEvents } from './overview-view.js';
 import { currentSignals, signalsOff, toSignalView } from './signals-view.js';
 import { expectedOf } from './probabilities.js';
@@ -93,16 +94,12 @@ function toChance(
   if (!report || !day || count === 0) return { score: 0, signal: null, withheld: null, what };
   const { gate } = report;
   return {
-    score: shareOf(gate) * edgeOf(event, day, snapshot),
+    score: evidenceShare(gate) * edgeOf(event, day, snapshot),
     signal: null,
-    withheld: { evidence: gate.n === 0 ? null : Math.floor(shareOf(gate) * 100) },
+    withheld: { evidence: gate.n === 0 ? null : Math.floor(evidenceShare(gate) * 100) },
     what: `${formatDecimal(count)} withheld`,
   };
 }
-
-/** An open gate counts in full. */
-const shareOf = ({ isOpen, evidence, needed, n }: Gate): number =>
-  isOpen ? 1 : n === 0 ? 0 : Math.min(0.99, evidence / needed);
 
 /** Before fees, at the best ask. */
 function edgeOf({ markets }: MarketEvent, { probabilities }: DayForecast, { data }: Snapshot): number {

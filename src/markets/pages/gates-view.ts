@@ -10,8 +10,9 @@ import { scoresAddress } from './addresses.js';
 import { kindLabels } from './labels.js';
 import { signalsOff } from './signals-view.js';
 
-/** A row per city, a column per kind and lead. Open gates come first, then those closest to opening. */
+/** A row per city, a column per kind and lead. Open gates come first, then those closest to opening. Null before any day has settled. */
 export function toHeatMap({ gates }: Pick<GateBook, 'gates'>, current: TemperatureKind) {
+  if (gates.every(({ n }) => n === 0)) return null;
   const byGate = new Map(gates.map((gate) => [keyOf(gate), gate]));
   const places = temperatureKinds.flatMap((kind) =>
     placesOf(kind).map(({ id, city }) => ({ kind, id, city })),
@@ -60,8 +61,8 @@ const keyOf = ({ kind, stationId, leadHours }: Pick<Gate, 'kind' | 'stationId' |
 function toCell(gate: Gate | undefined) {
   if (!gate) return { level: 'absent', share: 0, text: '', words: 'No market' };
   const share = evidenceShare(gate);
-  if (gate.isOpen) return { level: 'open', share: 1, text: '✓', words: 'Open' };
-  if (gate.n === 0) return { level: 'none', share, text: 'new', words: 'Closed, no settled day' };
+  if (gate.isOpen) return { level: 'open', share, text: '✓', words: 'Open' };
+  if (gate.n === 0) return { level: 'none', share, text: '', words: 'Closed, no settled day' };
   const percent = share < 0.01 ? '<1%' : `${Math.floor(share * 100)}%`;
   const level = share < 1 / 3 ? 'far' : share < 2 / 3 ? 'half' : 'near';
   return {
@@ -76,7 +77,12 @@ function toCell(gate: Gate | undefined) {
  * Evidence multiplies from day to day, so the share compares logarithms. A closed gate stays below 1, even if it lacks
  * only days.
  */
-function evidenceShare({ evidence, needed }: Pick<Gate, 'evidence' | 'needed'>): number {
+export function evidenceShare({
+  isOpen,
+  evidence,
+  needed,
+}: Pick<Gate, 'isOpen' | 'evidence' | 'needed'>): number {
+  if (isOpen) return 1;
   const share = Math.log(evidence) / Math.log(needed);
   return share > 0 ? Math.min(share, 0.99) : 0;
 }

@@ -1,7 +1,7 @@
 import type { DayForecast } from '../learning/forecast.js';
 import { asksOf, bidsOf, emptyBook, type Level, type OrderBook, type Side } from '../market/book.js';
 import type { MarketEvent } from '../market/event.js';
-import { expectedPayout, takesOrders, type Market } from '../market/market.js';
+import { expectedPayout, takesOrders, type ListedMarket, type Market } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
@@ -61,7 +61,7 @@ function impossibilityOf({ ticker, bracket, kind }: Market, day: DayForecast) {
 }
 
 /** Null for a market that is open and tradable. */
-function statusOf(market: Market) {
+export function statusOf(market: ListedMarket) {
   const { status, untradable } = market;
   if (status === 'active') return untradable === undefined ? null : { label: 'No orders', tone: 'warn' };
   const value = expectedPayout(market);

@@ -2,8 +2,9 @@ import { isOpen, type CancelCause, type OrderStatus } from '../ledger/orders-tab
 import type { SettlementState } from '../ledger/portfolio-table.js';
 import type { TimeInForce } from '../market/book.js';
 import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
+import { bracketPays } from '../market/brackets.js';
 import { nameMarket, type MarketName } from '../market/market-name.js';
-import type { Micros } from '../market/money.js';
+import { DOLLAR, type Micros } from '../market/money.js';
 import type { SettlementSource } from '../market/rules.js';
 import type { SettlementEventRow } from '../portfolio/history-queries.js';
 import type { ListedOrder, findPlace, listFills } from '../portfolio/order-queries.js';
@@ -138,17 +139,25 @@ export const toOrderPage = (
 
 const states: Record<SettlementState, { label: string; tone: string }> = {
   ...marketStatusLabels,
-  provisional: { label: 'Provisional', tone: 'warn' },
+  provisional: { label: 'Reported', tone: 'info' },
   finalized: { label: 'Final', tone: 'good' },
   void: { label: 'Void', tone: 'bad' },
 };
 
 export function toSettlementView(settlement: SettlementEventRow, snapshot: Snapshot | undefined) {
-  const { ticker, label, side, contracts } = settlement;
-  const valueOfYes = settlement.value === null ? null : BigInt(settlement.value);
-  const [cost, cashChange] = [BigInt(settlement.cost), BigInt(settlement.cashChange)];
+  const { ticker, label, side, contracts, temperature } = settlement;
   const name = nameMarket(ticker, snapshot?.markets.get(ticker), label);
+  const booked = settlement.value === null ? null : BigInt(settlement.value);
+  const { bracket } = name;
+  const reported =
+    temperature === null || bracket === null ? null : bracketPays(bracket, temperature) ? DOLLAR : 0n;
+  const valueOfYes = settlement.state === 'void' ? null : (booked ?? reported);
+  const [cost, cashChange] = [BigInt(settlement.cost), BigInt(settlement.cashChange)];
   const isPaid = ['finalized', 'void'].includes(settlement.state) && !settlement.isCorrection;
+  const isExpected = cashChange === 0n && !isPaid;
+  const expected =
+    valueOfYes === null ? null : valueOf(side === 'yes' ? valueOfYes : DOLLAR - valueOfYes, contracts);
+  const moved = isExpected ? expected : cashChange;
   return {
     market: toMarketView(name),
     at: new Date(settlement.at),
@@ -157,9 +166,11 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
     why: { short: outcomeOf(settlement, valueOfYes), full: whyOf(settlement, valueOfYes, name) },
     held: `${contracts} ${side.toUpperCase()}`,
     cost,
-    /** Null if the payment is announced but not made. */
-    moved: cashChange === 0n && !isPaid ? null : cashChange,
-    result: isPaid ? cashChange - cost : null,
+    /** Announced but not made. */
+    isExpected,
+    /** Null if unknown. */
+    moved,
+    result: moved !== null && (isExpected || isPaid) ? moved - cost : null,
   };
 }
 
@@ -169,7 +180,7 @@ function outcomeOf({ state, temperature }: SettlementEventRow, valueOfYes: Micro
   const reported = temperature === null ? 'No temperature' : `${temperature}°F`;
   return valueOfYes === null
     ? `${reported}, payout not known`
-    : `${reported}: YES pays ${formatMoney(valueOfYes)}`;
+    : `${reported}: ${valueOfYes === 0n ? 'NO' : 'YES'} wins`;
 }
 
 function whyOf(
@@ -185,7 +196,8 @@ function whyOf(
       ? 'No temperature was reported'
       : `${reporters[source ?? 'null']} says ${temperature}°F`;
   if (valueOfYes === null) return `${reported}; the payout of ${label} is not known yet.`;
-  return `${reported}: YES of ${label} pays ${formatMoney(valueOfYes)}.`;
+  const stands = state === 'finalized' ? '' : ' if this stands';
+  return `${reported}: each ${valueOfYes === 0n ? 'NO' : 'YES'} of ${label} pays ${formatPrice(DOLLAR)}${stands}.`;
 }
 
 const reporters: Record<SettlementSource | 'null', string> = {

@@ -126,7 +126,7 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
   });
 }
 
-const PAGE_SIZE = 25;
+const PAGE_SIZE = 10;
 /** Besides open ones. */
 const ORDERS_SHOWN = 6;
 

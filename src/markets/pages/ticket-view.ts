@@ -3,17 +3,18 @@ import { toAddress } from '../../core/pages/address.js';
 import { textField, type FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatPrice } from '../../core/pages/format.js';
 import { asksOf, type OrderBook, type Side } from '../market/book.js';
-import { cityOf, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
-import type { Micros } from '../market/money.js';
+import { cityOf, expectedPayout, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
+import { DOLLAR, type Micros } from '../market/money.js';
 import type { OrderRefusal } from '../orders/order.js';
 import type { Action } from '../ledger/order-input.js';
 import type { Holding } from '../ledger/positions.js';
 import { addressOfEvent, inCents, overviewAddress, ticketAddress } from './addresses.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Freshness } from './freshness.js';
-import { toBookLevels } from './ladder.js';
-import { kindLabels, kindNames } from './labels.js';
+import { statusOf, toBookLevels } from './ladder.js';
+import { kindLabels, kindNames, marketStatusLabels } from './labels.js';
 import { formatClimateDay, formatMoment, sourceNames } from './market-view.js';
+import { isFairPrice } from '../settlement/settlement-event.js';
 import { unplacedTitle } from './overview-view.js';
 import type { Review } from './review.js';
 import { bestPrice, priceLimits, readSignal, ticketFields } from './ticket-form.js';
@@ -52,12 +53,14 @@ export interface TicketInput extends TicketFacts {
 export function toTicketView(input: TicketInput) {
   const { market, book, held, cash, form } = input;
   const side = form.values.side === 'no' ? 'no' : 'yes';
+  const end = toEnd(input);
   return {
+    end,
     action: ticketAddress(market.ticker),
     ...toSubject(market),
     rules: toRules(market),
     closeTime: market.closeTime,
-    tabs: toTabs(input),
+    tabs: end ? [] : toTabs(input),
     levels: toBookLevels(book),
     cash,
     isAccountOpen: input.isAccountOpen,
@@ -72,10 +75,25 @@ export function toTicketView(input: TicketInput) {
     limit: toLimit(input),
     signalNote: describeSignal(input, side),
     slider: sliderOf(input, side),
-    review: input.review,
+    review: end ? null : input.review,
     refusal: toRefusal(input),
     blocked: blockedBecause(input),
     problem: input.error && problemOf(input.error, market),
+  };
+}
+
+/** Null while the market can still take orders. */
+function toEnd({ market, now }: TicketInput) {
+  const { status, closeTime } = market;
+  if (status === 'initialized' || status === 'inactive' || (status === 'active' && now < closeTime))
+    return null;
+  const value = expectedPayout(market);
+  return {
+    ...(statusOf(market) ?? marketStatusLabels.closed),
+    text:
+      value === null || isFairPrice(value)
+        ? ''
+        : `Each ${value === 0n ? 'NO' : 'YES'} ${status === 'finalized' ? 'paid' : 'pays'} ${formatPrice(DOLLAR)}.`,
   };
 }
 

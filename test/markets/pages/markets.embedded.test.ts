@@ -425,6 +425,11 @@ it('a past day shows its temperature and winner as far as the venue has reported
   expect(text.match(/\bWon\b/g)).toHaveLength(1);
   expect(text.match(/\bLost\b/g)).toHaveLength(5);
   expect(linksOf(page).filter((link) => link.includes('side='))).toEqual([]);
+
+  const winner = settled.markets.find(({ settlementValue }) => settlementValue! > 0n)!;
+  const ticket = await getPage(owner.browser, `${PATH}/${winner.ticker}?contracts=10&limitPrice=40`);
+  expect(textOf(ticket)).toContain('Won This market is not open for orders. Each YES paid 100¢.');
+  expect(ticket.text).not.toMatch(/name="contracts"|Maximum payout|aria-label="What to do"/);
 });
 
 it('a reported temperature names the winner, and does not say that the venue has determined it', async () => {
@@ -1084,7 +1089,7 @@ describe('with calibrated forecasts and open gates', () => {
     expect(text).toContain(
       `${best.length} signals: ${titles[0]} ${formatPoints(best[0]!.edge)}`.replace('\u00a0', ' '),
     );
-    const ladder = text.slice(text.indexOf('Probability YES NO'), text.indexOf('Forecast Calibrated'));
+    const ladder = text.slice(text.indexOf('Forecast Market YES NO'), text.indexOf('Forecast Calibrated'));
     expect(ladder.match(/Signal:/g)).toHaveLength(best.length);
     const card = textOf(await getPage(browser, `${PATH}?kind=${event.kind}&q=${event.station.id}`));
     const edge = formatPoints(best[0]!.edge).replace('\u00a0', ' ');

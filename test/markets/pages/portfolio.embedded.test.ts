@@ -133,6 +133,22 @@ describe('the portfolio', () => {
     expect((await read(trader.browser, `${PATH}?range=day`)).text).toContain('<svg class="plot" role="img"');
   });
 
+  it('switches between paper and live below the heading of each page, and marks only paper as invented', async () => {
+    const { organization, browser } = await signedIn(database.db, service.url);
+    await bookTrade(database.db, {
+      orgId: organization.id,
+      by: { userId: uuid() },
+      at: now(),
+      mode: 'live',
+      fills: [['0.30', 1, '0']],
+    });
+    for (const page of ['', '/orders', '/risk']) {
+      const { text } = await read(browser, `${PATH}${page}?mode=live`);
+      expect(text).toMatch(/<\/header>\s*<nav[^>]* aria-label="Account">/);
+      expect(text).not.toContain('Demo data');
+    }
+  });
+
   it('offers a sale only to roles that may trade', async () => {
     const { status, text } = await read(member, '/dashboard/markets');
     expect(status).toBe(200);
@@ -296,9 +312,13 @@ describe('settlements', () => {
     expect([old.status, old.headers.get('location')]).toEqual([308, `${PATH}?mode=live#settlements-title`]);
     const at = (seconds: number) => new Date(now().getTime() + seconds * 1000);
     const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
+    await writeWord(database.db, { ...word, at: at(0), n: 0, state: 'provisional', value: null });
+    expect((await read(browser, PATH)).words).toContain(
+      'Reported 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢ if this stands. 10 YES for $3.00 +$10.00 expected +$7.00',
+    );
     await writeWord(database.db, { ...word, at: at(1), n: 1, state: 'determined', value: 1_000_000n });
     expect((await read(browser, PATH)).words).toContain(
-      'Determined 61°F: YES pays $1.00 The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 not yet not yet',
+      'Determined 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢ if this stands. 10 YES for $3.00 +$10.00 expected +$7.00',
     );
     const final = { orgId, ticker: MILD, temperature: 61, at: at(2), n: 2, value: 1_000_000n };
     await bookSettlement(database.db, { ...final, state: 'finalized' }, (held) =>
@@ -308,10 +328,10 @@ describe('settlements', () => {
     await writeWord(database.db, { ...amended, state: 'amended' });
     const { words } = await read(browser, PATH);
     expect(words).toContain(
-      'Amended correction 62°F: YES pays $0.00 The Weather Company says 62°F: YES of 60° to 61° pays $0.00. 10 YES for $3.00 −$10.00 corrected',
+      'Amended correction 62°F: NO wins The Weather Company says 62°F: each NO of 60° to 61° pays 100¢ if this stands. 10 YES for $3.00 −$10.00 corrected',
     );
     expect(words).toContain(
-      'Final 61°F: YES pays $1.00 The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
+      'Final 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢. 10 YES for $3.00 +$10.00 +$7.00',
     );
     // The final result replaces the announced one.
     expect(words).not.toContain('Determined');
