@@ -305,8 +305,13 @@ describe('the ledger', () => {
     expect(await read(`?to=${before}`)).toMatch(/ending −2\.5 10 /);
     expect(await read('?kind=burn')).toContain('A choice of entries has no running balance.');
     const rows = Array.from({ length: 60 }, (_, i) => ({
-      ...{ orgId: organization.id, livemode: true, productId: product.id, grantId: product.id },
-      ...{ kind: 'return' as const, hour: new Date(service.clock.now()), amount: '1' },
+      orgId: organization.id,
+      livemode: true,
+      productId: product.id,
+      grantId: product.id,
+      kind: 'return' as const,
+      hour: new Date(service.clock.now()),
+      amount: '1',
       at: new Date(service.clock.now() + i - 1_000),
     }));
     await database.db.orm.insert(creditEntries).values(rows);
@@ -386,10 +391,10 @@ it('an event shows what it cost, and its product what it costs', async () => {
   const list = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
   expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
   expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
-    /Price 0\.5 credits , some values have their own/,
+    /Price 0\.5 credits ; large 2 /,
   );
   expect(readText((await browser.get('/dashboard/entitlements', html)).text)).toContain(
-    '0.5 credits for each call',
+    '0.5 credits for each call ; large 2',
   );
 });
 

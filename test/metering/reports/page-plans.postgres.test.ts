@@ -166,8 +166,11 @@ function statements(): Record<string, SQL> {
     'grants of a statement': selectBegun(account, months, months.to),
     'grants of a ledger': selectJoined(account, '2031-03-01', months.to),
     'sums of a ledger': selectSumsSince(account, {
-      ...{ at: '2031-03-01T00:00:00Z', hour: '2031-03-01T00:00:00Z', kind: 'burn' },
-      ...{ productId: tenant.product.id, grantId: tenant.product.id },
+      at: '2031-03-01T00:00:00Z',
+      hour: '2031-03-01T00:00:00Z',
+      kind: 'burn',
+      productId: tenant.product.id,
+      grantId: tenant.product.id,
     }),
     'lines of a statement': selectPriceLines(
       account,

@@ -84,8 +84,8 @@ export const readLedger = (orm: Orm, id: AccountId, now: Date, page: Page) =>
   orm.transaction(
     async (tx) => {
       const { entries, nextCursor } = await readEntries(tx, id, page);
-      if (!hasBalance(page))
-        return { rows: entries satisfies LedgerRow[] as LedgerRow[], nextCursor, unbooked: '0' };
+      const known: LedgerRow[] = entries;
+      if (!hasBalance(page)) return { rows: known, nextCursor, unbooked: '0' };
       const { from = '-infinity', to } = page;
       const after = readPosition(page.cursor);
       const last = nextCursor === null ? undefined : entries.at(-1);
@@ -100,7 +100,7 @@ export const readLedger = (orm: Orm, id: AccountId, now: Date, page: Page) =>
       const balance =
         since && !sums ? undefined : total([booked, ...newer.map((row) => negate(effectOf(row)))]);
       // A grant precedes the entries of its time, because it may have paid an overdraft at once.
-      const rows = [...entries, ...joined.filter((row) => !isNewer(row))].toSorted((a, b) =>
+      const rows = [...known, ...joined.filter((row) => !isNewer(row))].toSorted((a, b) =>
         a.at < b.at ? 1 : a.at > b.at ? -1 : 0,
       );
       return { rows: withBalances(rows, balance), nextCursor, unbooked };
