@@ -82,10 +82,10 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       expect(await readMain(page)).toMatch(
         /Grace period left (1 day|23 hours) .*Calls with the old key 2 .*Calls with the new key 1 /,
       );
-      await page.getByRole('link', { name: /^Finish now/ }).click();
+      await page.getByRole('link', { name: /^Revoke the old key/ }).click();
       expect(await readMain(page)).toMatch(/Revoke nightly <b>import<\/b>\? .*It is in use: 2 calls/);
       await page.getByRole('button', { name: 'Revoke key' }).click();
-      expect(await readMain(page)).toContain('Done: the old key has been revoked');
+      expect(await readMain(page)).toContain('The old key was revoked');
       expect([await callWith(old.secret), await callWith(secret)]).toEqual([401, 200]);
     });
 

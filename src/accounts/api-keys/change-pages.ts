@@ -37,6 +37,7 @@ import {
   readGrace,
   readKeyForm,
 } from './key-form.js';
+import { QUIET_MINUTES } from './cut-over.js';
 import type { KeyUse } from './key-use.js';
 import { findKeyDetails, sumCalls, type KeyRow } from './queries.js';
 import { SECTION, readId, requireOwnKeyDetails, showBudget } from './request.js';
@@ -195,20 +196,18 @@ export function addRenamePages(router: Router, deps: KeyDeps): void {
   });
 }
 
-const RECENT_MINUTES = 15;
-
 export function addRevokePages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/:id/revoke', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
     await deps.keyUse.flush();
     const key = await requireOwnKeyDetails(deps, orgId, readId(req));
     const now = deps.clock.now();
-    const from = new Date(now - (now % MINUTE_MS) - RECENT_MINUTES * MINUTE_MS);
+    const from = new Date(now - (now % MINUTE_MS) - QUIET_MINUTES * MINUTE_MS);
     const recent = await sumCalls(deps.db.orm, orgId, [key.id], { from, stepMs: MINUTE_MS });
     const page = { view: 'accounts/api-keys/revoke', title: `Revoke ${key.name}`, section: SECTION };
     await renderPage(deps, req, res, page, {
       key: toKeyView(key, new Set(key.scopes), now, req.baseUrl),
-      recentMinutes: RECENT_MINUTES,
+      recentMinutes: QUIET_MINUTES,
       recentCalls: recent.reduce((sum, { calls }) => sum + calls, 0),
       cutOver: key.successorId === null ? undefined : `${keyAddress(key.successorId, req.baseUrl)}/cut-over`,
     });
@@ -221,7 +220,7 @@ export function addRevokePages(router: Router, deps: KeyPageDeps): void {
     const next =
       successorId === null
         ? `${keyAddress(id, req.baseUrl)}?done=revoked`
-        : `${keyAddress(successorId, req.baseUrl)}/cut-over?done=finished`;
+        : `${keyAddress(successorId, req.baseUrl)}/cut-over`;
     res.redirect(303, next);
   });
 }

@@ -5,6 +5,9 @@ import { stateOf } from './api-keys.js';
 import { CALLS_KEPT_MS } from './key-use-queries.js';
 import { sumCalls, type KeyDetails } from './queries.js';
 
+/** A key without calls for so long is probably no longer in use. */
+export const QUIET_MINUTES = 15;
+
 /** Fraction of the grace period. */
 const AFTERWARDS = 0.25;
 
@@ -23,14 +26,19 @@ export async function readCutOver(
     nowMs - startedAt.getTime() > CALLS_KEPT_MS - MINUTE_MS
       ? undefined
       : await readChart(orm, orgId, { old, successor }, { endMs, nowMs });
+  const newCalls = chart?.panels[1]!.total ?? 0;
+  const quietSinceMs = nowMs - QUIET_MINUTES * MINUTE_MS;
+  const isQuiet = old.lastUsedAt === null || old.lastUsedAt.getTime() <= quietSinceMs;
   return {
     startedAt,
+    step: newCalls === 0 && successor.lastUsedAt === null ? 'unused' : isQuiet ? 'ready' : 'both',
+    quietMinutes: QUIET_MINUTES,
     endsAt: new Date(endMs),
     isOver: oldState !== 'grace',
     oldState,
     chart,
     oldCalls: chart?.panels[0]!.total ?? 0,
-    newCalls: chart?.panels[1]!.total ?? 0,
+    newCalls,
     oldLastUsedAt: old.lastUsedAt,
   };
 }

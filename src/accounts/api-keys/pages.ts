@@ -172,8 +172,6 @@ const keyNotices = {
     'This form already created this key, and its secret was shown once. If you did not see the secret, rotate the key. To create another key, open a new form.',
 };
 
-const cutOverNotices = { finished: 'The old key is revoked. Calls with it fail from now on.' };
-
 function addKeyPages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/:id', async (req, res, next) => {
     if (!prefersHtml(req)) next('route');
@@ -196,12 +194,11 @@ function addKeyPages(router: Router, deps: KeyPageDeps): void {
     await watchKey(deps.db.orm, orgId, key.id, new Date(now));
     const cutOver = await readCutOver(deps.db.orm, orgId, { old, successor: key }, now);
     const title = `Switch ${key.name} to the new key`;
-    const page = { view: 'accounts/api-keys/cut-over', title, section: SECTION, notices: cutOverNotices };
+    const page = { view: 'accounts/api-keys/cut-over', title, section: SECTION };
     await renderPage(deps, req, res, page, {
       key: toKeyView(key, new Set(key.scopes), now, req.baseUrl),
       old: toKeyView(old, new Set(old.scopes), now, req.baseUrl),
       cutOver,
-      isCounted: isCounted(key, now),
       canChange: canManage(res),
     });
   });

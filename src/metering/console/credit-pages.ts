@@ -26,7 +26,7 @@ import { requireConfirmation } from '../../accounts/identity/session/operator.js
 import type { Source } from '../../accounts/identity/source.js';
 import type { Organization } from '../../accounts/identity/organizations/queries.js';
 import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
-import { readCredits, readEntries, type CreditGrant, type Credits } from '../credit-grants/credits.js';
+import { readCredits, type CreditGrant, type Credits } from '../credit-grants/credits.js';
 import {
   countGrant,
   forgiveOverdraft,
@@ -43,6 +43,7 @@ import { toNames } from '../../core/pages/format.js';
 import { mode, type Mode } from '../events/page-schema.js';
 import { toModeTabs } from '../reports/choices.js';
 import { readAccountView } from '../reports/credits/pages.js';
+import { readLedger } from '../reports/credits/ledger.js';
 import { toEntryView, toGrantView } from '../reports/credits/view.js';
 import { minuteField } from './entitlement-pages.js';
 
@@ -105,7 +106,7 @@ async function showCredits(deps: ConsoleDeps, req: Request, res: Response): Prom
   const { orm } = deps.db;
   const { cursor } = parseQueryForm(z.object({ cursor: z.string().optional() }), readQuery(req));
   const { customer, mode, id, now } = await readAccount(deps, req);
-  const { entries, nextCursor } = await readEntries(orm, id, { limit: ENTRIES, cursor });
+  const { rows, nextCursor } = await readLedger(orm, id, now, { limit: ENTRIES, cursor });
   const path = base(customer.slug);
   await renderCustomer(
     deps,
@@ -117,7 +118,7 @@ async function showCredits(deps: ConsoleDeps, req: Request, res: Response): Prom
       mode,
       modes: toModeTabs(path, {}, mode),
       account: await readAccountView(orm, id, now),
-      entries: entries.map(toEntryView),
+      entries: rows.map(toEntryView),
       pager: toPager(path, { mode }, { cursor, nextCursor: nextCursor ?? undefined }),
       grantHref: toAddress(`${path}/grant`, { mode }),
     },

@@ -106,7 +106,7 @@ export function toGrant(
 const time = z.iso.datetime();
 const positionSchema = z.tuple([time, z.uuid(), time, z.uuid(), z.enum(creditEntryKinds)]);
 
-function readPosition(cursor: string | undefined): EntryPosition | undefined {
+export function readPosition(cursor: string | undefined): EntryPosition | undefined {
   if (cursor === undefined) return undefined;
   const parsed = positionSchema.safeParse(fromCursor(cursor).split(' '));
   if (!parsed.success) throw queryError('cursor', 'is not a cursor from this list');

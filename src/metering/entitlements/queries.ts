@@ -198,7 +198,8 @@ export interface BalanceRow {
   isArchived: boolean;
   /** Per unit; null if the product costs none. */
   creditPrice: string | null;
-  hasPrices: boolean;
+  /** Of a dimension's values; null without any. */
+  creditPrices: Record<string, string> | null;
   /** JSON of the merged features; null without any. */
   features: string | null;
   /** Null if set by hand. */
@@ -220,7 +221,7 @@ export const selectBalances = (
 ): SQL => sql`
   select g.product_id::text as "productId", g.has_limits as "hasLimits", g.per_subject as "perSubject", g.slug as "productSlug", g.name as "productName", g.kind, g.usage_metric as "usageMetric", trim_scale(g.unit_cap)::text as "unitCap",
     ${timeText(sql`g.starts_at`)} as "startsAt", ${timeText(sql`g.ends_at`)} as "endsAt",
-    g.has_own_cap as "hasOwnCap", g.archived_at is not null as "isArchived", trim_scale(g.credit_price)::text as "creditPrice", g.credit_prices is not null as "hasPrices", g.features, g.plan,
+    g.has_own_cap as "hasOwnCap", g.archived_at is not null as "isArchived", trim_scale(g.credit_price)::text as "creditPrice", g.credit_prices as "creditPrices", g.features, g.plan,
     trim_scale(coalesce(${used(orgId, period, true)}, 0))::text as "liveUsed",
     trim_scale(coalesce(${used(orgId, period, false)}, 0))::text as "testUsed"
   from (

@@ -21,15 +21,15 @@ export interface UsageProduct {
   unitCap: string | null;
   /** Per unit; null if the product costs none. */
   creditPrice: string | null;
-  /** A dimension's values have prices of their own. */
-  hasPrices: boolean;
+  /** Of a dimension's values; null without any. */
+  creditPrices: Record<string, string> | null;
   /** Null if the entitlement was deleted and only its usage remains. */
   kind: EntitlementKind | null;
   isUsedNow: boolean;
 }
 
 const productColumns = sql`p.id::text, p.slug, p.name, p.usage_metric as "usageMetric", p.dimensions, p.subjects_since is not null as "countsSubjects",
-    trim_scale(${sql.raw(effectiveCap('e', 'p'))})::text as "unitCap", trim_scale(p.credit_price)::text as "creditPrice", p.credit_prices is not null as "hasPrices", e.kind`;
+    trim_scale(${sql.raw(effectiveCap('e', 'p'))})::text as "unitCap", trim_scale(p.credit_price)::text as "creditPrice", p.credit_prices as "creditPrices", e.kind`;
 
 /** `period` is the first day of a month. */
 interface MonthScope {

@@ -2,14 +2,14 @@ import { formatEstimate } from '../../core/charts/stacked.js';
 import { groupBy } from '../../core/collections.js';
 import type { Orm } from '../../core/db/client.js';
 import { compareDecimals, differenceOf, sumDecimals } from '../../core/decimal.js';
-import { formatGrowth, formatShare } from '../../core/pages/format.js';
+import { formatShare } from '../../core/pages/format.js';
 import type { AccountId } from '../credit-grants/queries.js';
 import { readProductSums, type ProductSum, type UsageProduct } from '../events/page-queries.js';
 import type { PageDeps } from './choices.js';
 import { readBurns } from './credits/queries.js';
-import { formatSpan, readBefore, stepsOf, type Period } from './period.js';
+import { readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
-import { changeSince, linksOf, toUsageChart } from './report-view.js';
+import { changeSince, linksOf, toBeforeView, toUsageChart } from './report-view.js';
 import type { UsageRequest } from './report.js';
 
 type Sum = ProductSum & { credits: string };
@@ -67,11 +67,7 @@ export async function readAllProducts(
     isEmpty: sums.length === 0,
     unit,
     total,
-    before: before && {
-      total: totalOf(before.sameRows),
-      growth: formatGrowth(total, totalOf(before.sameRows)),
-      periodName: formatSpan(before.same),
-    },
+    before: before && toBeforeView(before, totalOf, total),
     projected: projection && formatEstimate(projection.total),
     chart: toUsageChart({
       request,

@@ -113,10 +113,10 @@ export function toMonthOptions(months: readonly string[], chosen: Period | undef
 
 const rangeLabels: Record<RangeKind, string> = {
   day: 'Day',
-  last7: 'Last 7 days',
-  last30: 'Last 30 days',
+  last7: '7 days',
+  last30: '30 days',
   month: 'Month',
-  custom: 'Custom range',
+  custom: 'Custom',
 };
 
 function toRangeTabs(path: string, period: Period, current: RangeKind, query: Query, now: Date) {

@@ -143,18 +143,6 @@ export function formatPeriod({ range, from, to }: Period): string {
   return range === 'day' || from >= last ? formatDay(from) : `${formatDay(from)} – ${formatDay(last)}`;
 }
 
-/** The period may end within a day: `1 Feb 2026 – 15 Feb 2026, 13:00`. */
-export function formatSpan(period: Period): string {
-  const hours = (period.to.getTime() - period.from.getTime()) % DAY_MS;
-  const until = new Date(period.to.getTime() + (hours === 0 ? 0 : DAY_MS - hours));
-  const days = formatPeriod({
-    ...period,
-    range: period.range === 'month' && hours === 0 ? 'month' : 'custom',
-    to: until,
-  });
-  return hours === 0 ? days : `${days}, ${period.to.toISOString().slice(11, 16)}`;
-}
-
 /** `21 Nov 2026` or `13:00`. */
 export const stepName = (start: Date, isHour: boolean): string =>
   isHour ? start.toISOString().slice(11, 16) : formatDay(start);

@@ -14,7 +14,6 @@ import { addUpProjection, capReachedAt, type Projection } from './projection.js'
 import {
   dayPeriod,
   formatPeriod,
-  formatSpan,
   includes,
   monthPeriod,
   stepName,
@@ -97,11 +96,8 @@ export function toReportView(report: UsageReport, now: Date) {
       isCurrent: name === by,
     })),
     total,
-    before: before && {
-      total: before.total,
-      growth: formatGrowth(total.quantity, before.total),
-      periodName: formatSpan(before.same),
-    },
+    before:
+      before && toBeforeView(before, (rows) => sumDecimals(rows.map((row) => row.quantity)), total.quantity),
     isUncapped: product.unitCap === null && metric === product.usageMetric,
     chart: chartOf(report, now),
     balance: balance && {
@@ -145,6 +141,21 @@ export const changeSince = (quantity: string, before = '0') => ({
   growth: formatGrowth(quantity, before),
   quantityBefore: before,
 });
+
+/** @param before in the part of the former period that has passed of this one, and in all of it */
+export function toBeforeView<Row>(
+  { whole, same, rows, sameRows }: { whole: Period; same: Period; rows: Row[]; sameRows: Row[] },
+  totalOf: (rows: Row[]) => string,
+  total: string,
+) {
+  const before = totalOf(sameRows);
+  return {
+    total: before,
+    growth: formatGrowth(total, before),
+    when: `${same.to < whole.to ? 'at this point of' : 'in'} ${formatPeriod(whole)}`,
+    whole: { name: formatPeriod(whole), total: totalOf(rows) },
+  };
+}
 
 /** As one of the parts of the usage. */
 function keysOf({ product, request, metric, metrics, key, keys, keysBefore, keyCount }: UsageReport) {

@@ -116,10 +116,7 @@ export async function readReport(
     steps,
     total: { quantity, events: sumDecimals(steps.map((step) => step.events)) },
     /** Undefined if no page can show the previous period. */
-    before: before && {
-      ...before,
-      total: sumDecimals(before.sameRows.map((step) => step.quantity)),
-    },
+    before,
     /** Regardless of the key. */
     keys,
     keysBefore:

@@ -112,20 +112,41 @@ describe('the cut-over page', () => {
     expect(textOf(question)).toContain('It is in use: 1 call in the last 15 minutes.');
     expect(linksOf(question)).toContain(path);
     const answer = await postForm(browser, formsOf(question)[0]!, {});
-    expect(answer.headers.get('location')).toBe(`${path}?done=finished`);
-    const done = await getPage(browser, `${path}?done=finished`);
-    expect(textOf(done)).toContain('The old key is revoked.');
-    expect(textOf(done)).toContain('Done: the old key has been revoked, just now. Only the new key works.');
+    expect(answer.headers.get('location')).toBe(path);
+    const done = await getPage(browser, path);
+    expect(textOf(done)).toContain('Switched worker to the new key');
+    expect(textOf(done)).toContain(
+      'The old key was revoked just now: calls with it fail. The new key is active.',
+    );
     expect(done.text).not.toContain('data-live');
     expect(linksOf(done)).not.toContain(`${PATH}/${old.id}/revoke`);
     expect((await sendUsage(service.url, old.secret, [])).status).not.toBe(202);
+  });
+
+  it('recommends to revoke the old key only once the new one works and the old one is quiet', async () => {
+    const { browser, old, next, call } = await rotated();
+    await call(old.secret, 1);
+    const read = async () => (await getPage(browser, `${PATH}/${next.id}/cut-over`)).text;
+    const revoke = (tone: string) => `<a class="button${tone}" href="${PATH}/${old.id}/revoke">`;
+    const unused = await read();
+    expect([unused.includes('The new key has made no call yet.'), unused.includes(revoke(''))]).toEqual([
+      true,
+      true,
+    ]);
+    await call(next.secret, 1);
+    const both = await read();
+    expect([both.includes('The old key is still in use.'), both.includes(revoke(''))]).toEqual([true, true]);
+    service.clock.advance(15 * MINUTE);
+    const ready = await read();
+    expect([ready.includes('The new key works'), ready.includes(revoke(' primary'))]).toEqual([true, true]);
+    service.clock.advance(HOUR);
   });
 
   it('shows the end once the grace period has passed', async () => {
     const { browser, next } = await rotated();
     service.clock.advance(HOUR);
     const page = await getPage(browser, `${PATH}/${next.id}/cut-over`);
-    expect(textOf(page)).toContain('Done: the old key has expired, just now.');
+    expect(textOf(page)).toContain('The old key expired just now: calls with it fail.');
     expect(page.text).not.toContain('data-live');
   });
 
@@ -227,8 +248,7 @@ describe('call counts', () => {
     const now = () => new Date(service.clock.now());
     expect(await isAnyKeyWatched(database.db.orm, now())).toBe(false);
     const first = textOf(await getPage(browser, path));
-    expect(first).toContain('Calls with the new key Not counted yet');
-    expect(first).not.toContain('not called yet');
+    expect(first).toContain('Calls with the new key 0 none yet');
     expect((await fetch(`${service.url}/api/key`, { headers })).status).toBe(200);
     const page = await getPage(browser, path);
     expect(textOf(page)).toContain('Calls with the new key 1 last just now');

@@ -283,6 +283,51 @@ describe('the ledger', () => {
     expect(end).toBe('');
   });
 
+  it('has the balance after each entry and grant, on every page and in the file', async () => {
+    const { open, give, send, void: voidGrant, browser, organization, product } = await scene();
+    const ends = new Date(service.clock.now() + DAY_MS).toISOString();
+    await send(3);
+    service.clock.advance(1_000);
+    await give('first', { amount: 10 });
+    service.clock.advance(1_000);
+    await give('ending', { amount: 4, expiresAt: `${ends.slice(0, 13)}:00:00Z`, priority: 0 });
+    await give('unused', { amount: 7, startsAt: new Date(service.clock.now() + 9 * DAY_MS).toISOString() });
+    await voidGrant('unused');
+    service.clock.advance(1_000);
+    await send(5);
+    expect(await open('/ledger')).toMatch(
+      /Credits Balance .* Burned Tokens ending −2\.5 10 .*Forfeited unused −7 12\.5 .*Granted unused.* \+7 19\.5 .*Granted ending \+4 12\.5 .*Overdraft paid Tokens first 1\.5 8\.5 .*Granted first \+10 8\.5 .*Burned Tokens Overdraft −1\.5 −1\.5 /,
+    );
+    service.clock.advance(2 * DAY_MS);
+    const read = async (query = '') => open(`/ledger${query}`);
+    expect(await read()).toContain('1.5 credits have expired but are still in this balance');
+    const before = new Date(service.clock.now() + DAY_MS).toISOString().slice(0, 10);
+    expect(await read(`?to=${before}`)).toMatch(/ending −2\.5 10 /);
+    expect(await read('?kind=burn')).toContain('A choice of entries has no running balance.');
+    const rows = Array.from({ length: 60 }, (_, i) => ({
+      orgId: organization.id,
+      livemode: true,
+      productId: product.id,
+      grantId: product.id,
+      kind: 'return' as const,
+      hour: new Date(service.clock.now()),
+      amount: '1',
+      at: new Date(service.clock.now() + i - 1_000),
+    }));
+    await database.db.orm.insert(creditEntries).values(rows);
+    const { text } = await browser.get('/dashboard/credits/ledger', html);
+    const next = /rel="next" href="[^"]*(\?[^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&');
+    expect(await read(next)).toMatch(/Given back .* \+1 −40 .*Burned Tokens ending −2\.5 −50 /);
+    const file = parse<Record<string, string>>(
+      (await browser.get('/dashboard/credits/ledger.csv', html)).text,
+      {
+        columns: true,
+      },
+    );
+    expect(file.at(-1)).toMatchObject({ kind: 'burn', amount: '1.5', balance: '-61.5' });
+    expect(file.filter(({ kind }) => kind === 'grant')).toHaveLength(3);
+  });
+
   it('continues over pages, and the file has all entries', async () => {
     const { organization, product, browser } = await scene();
     const at = Date.parse('2026-01-05T10:00:00Z');
@@ -346,10 +391,10 @@ it('an event shows what it cost, and its product what it costs', async () => {
   const list = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
   expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
   expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
-    /Price 0\.5 credits , some values have their own/,
+    /Price 0\.5 credits ; large 2 /,
   );
   expect(readText((await browser.get('/dashboard/entitlements', html)).text)).toContain(
-    '0.5 credits for each call',
+    '0.5 credits for each call ; large 2',
   );
 });
 

@@ -19,6 +19,7 @@ import {
   selectProducts,
   selectSums,
 } from '../../../src/metering/events/page-queries.js';
+import { selectJoined, selectSumsSince } from '../../../src/metering/reports/credits/ledger.js';
 import { selectCosts } from '../../../src/metering/reports/credits/queries.js';
 import {
   selectBegun,
@@ -163,6 +164,14 @@ function statements(): Record<string, SQL> {
     }),
     'entries of a statement': selectEntrySums(account, months),
     'grants of a statement': selectBegun(account, months, months.to),
+    'grants of a ledger': selectJoined(account, '2031-03-01', months.to),
+    'sums of a ledger': selectSumsSince(account, {
+      at: '2031-03-01T00:00:00Z',
+      hour: '2031-03-01T00:00:00Z',
+      kind: 'burn',
+      productId: tenant.product.id,
+      grantId: tenant.product.id,
+    }),
     'lines of a statement': selectPriceLines(
       account,
       { ...range, to: new Date('2031-03-01T01:00:00Z') },

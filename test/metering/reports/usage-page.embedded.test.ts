@@ -419,7 +419,7 @@ describe('the last days', () => {
     const text = textOf(week.text);
     expect(text).toContain('9 Mar 2031 – 15 Mar 2031');
     expect(text).toContain(
-      'Used 3 ▲ 50.0% more than 2 in the previous period calls , 2 in 2 Mar 2031 – 8 Mar 2031, 13:00',
+      'Used 3 ▲ 50.0% more than 2 in the previous period calls , 2 at this point of 2 Mar 2031 – 8 Mar 2031',
     );
     expect(week.text).toContain('data-label="9 Mar 2031: 3 calls, 2 Mar 2031 – 8 Mar 2031 0"');
     expect(await csv('?range=last7')).toHaveLength(1);

@@ -13,7 +13,7 @@ import { pageRouter, renderPage } from '../../../core/pages/layout.js';
 import { DAY_MS } from '../../../core/time.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { readViewQuery, requirePage, viewerOf } from '../../../accounts/portal/viewer.js';
-import { readCredits, readEntries } from '../../credit-grants/credits.js';
+import { readCredits } from '../../credit-grants/credits.js';
 import type { AccountId } from '../../credit-grants/queries.js';
 import { creditEntryKinds } from '../../credits/table.js';
 import { listMonths, type UsageProduct } from '../../events/page-queries.js';
@@ -29,6 +29,7 @@ import {
   type PageDeps,
 } from '../choices.js';
 import { monthPeriod, parsePeriod, toPeriodQuery, type Period } from '../period.js';
+import { hasBalance, readLedger } from './ledger.js';
 import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
 import { addStatement } from './statement-pages.js';
 import { kindOptions, PACE_DAYS, toAccountView, toEntryView } from './view.js';
@@ -61,7 +62,7 @@ export function creditPages(context: Context): Router {
       return readBurned(deps, accountOf(orgId, asked.mode), product, parsePeriod(range, query, now));
     });
     const id = accountOf(orgId, shown);
-    const { entries } = await readEntries(orm, id, { limit: LATEST_ENTRIES });
+    const { rows } = await readLedger(orm, id, now, { limit: LATEST_ENTRIES });
     const products = await readProducts(deps, orgId, shown);
     const period = result?.period ?? monthPeriod(now);
     const page = { view: 'metering/credits/credits', title: 'Credits', section: 'credits' };
@@ -72,7 +73,7 @@ export function creditPages(context: Context): Router {
       form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },
       account: await readAccountView(orm, id, now),
       pricedProducts: products.filter(({ creditPrice }) => creditPrice !== null),
-      entries: entries.map(toEntryView),
+      entries: rows.slice(0, LATEST_ENTRIES).map(toEntryView),
       ledgerHref: toAddress(`${path}/ledger`, { mode: shown }),
       statementHref: toAddress(`${viewer.home}/statement`, { mode: shown }),
       burned: result && toBurnedView(result, shown, path),
@@ -224,8 +225,9 @@ function addLedger(router: Router, context: Context): void {
     const shown = modes.find((one) => one === query.mode) ?? 'live';
     const { form, result } = await tryQuery(res, query, async () => {
       const { mode, cursor, filter } = parseLedger(query);
-      const page = await readEntries(db.orm, accountOf(orgId, mode), { ...filter, limit: PAGE_SIZE, cursor });
-      return { ...page, cursor };
+      const range = { ...filter, limit: PAGE_SIZE, cursor };
+      const page = await readLedger(db.orm, accountOf(orgId, mode), new Date(clock.now()), range);
+      return { ...page, cursor, hasBalance: hasBalance(filter) };
     });
     const { cursor: _cursor, ...kept } = query as Record<string, string>;
     const page = { view: 'metering/credits/ledger', title: 'Ledger of credits', section: 'credits' };
@@ -240,7 +242,8 @@ function addLedger(router: Router, context: Context): void {
         products.filter(({ creditPrice, slug }) => creditPrice !== null || slug === query.product),
       ),
       kindOptions,
-      entries: result?.entries.map(toEntryView),
+      entries: result?.rows.map(toEntryView),
+      result,
       pager:
         result && toPager(path, kept, { cursor: result.cursor, nextCursor: result.nextCursor ?? undefined }),
       csvHref: toAddress(`${path}.csv`, kept),
@@ -251,26 +254,34 @@ function addLedger(router: Router, context: Context): void {
   router.get('/credits/ledger.csv', requirePage('credits'), async (req, res) => {
     const { orgId } = viewerOf(res);
     const { mode, filter } = parseLedger(readViewQuery(req, res));
-    // New entries could keep the export running forever.
-    const to = filter.to ?? new Date(clock.now() + 1).toISOString();
     await sendCsv(log, req, res, {
       filename: `credits-${mode}.csv`,
-      columns: ['at', 'hour', 'kind', 'product', 'grant_key', 'amount', 'mode'],
-      pieces: exportEntries(db.orm, accountOf(orgId, mode), { ...filter, to }),
+      columns: [
+        'at',
+        'hour',
+        'kind',
+        'product',
+        'grant_key',
+        'amount',
+        'mode',
+        ...(hasBalance(filter) ? ['balance'] : []),
+      ],
+      pieces: exportEntries({ orm: db.orm, clock }, accountOf(orgId, mode), filter),
     });
   });
 }
 
 /** Newest first. Each batch is a statement, so memory does not grow with the file. */
 async function* exportEntries(
-  orm: Orm,
+  { orm, clock }: PageDeps,
   id: AccountId,
   filter: ReturnType<typeof parseLedger>['filter'],
 ): AsyncGenerator<CsvCell[][]> {
+  const now = new Date(clock.now());
   let cursor: string | undefined;
   do {
-    const page = await readEntries(orm, id, { ...filter, limit: BATCH_SIZE, cursor });
-    yield page.entries.map(({ at, hour, kind, productSlug, grantKey, amount }) => [
+    const page = await readLedger(orm, id, now, { ...filter, limit: BATCH_SIZE, cursor });
+    yield page.rows.map(({ at, hour, kind, productSlug, grantKey, amount, balance }) => [
       at,
       hour,
       kind,
@@ -278,6 +289,7 @@ async function* exportEntries(
       grantKey,
       new ExactNumber(amount),
       id.livemode ? 'live' : 'test',
+      ...(hasBalance(filter) ? [balance === undefined ? null : new ExactNumber(balance)] : []),
     ]);
     cursor = page.nextCursor ?? undefined;
   } while (cursor);

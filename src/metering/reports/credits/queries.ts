@@ -68,7 +68,7 @@ export const readCreditPace = async (orm: Orm, id: AccountId, range: Range): Pro
 /** Shown individually. */
 export const MAX_PARTS = 20;
 /** Time limit for reading the events. */
-export const PARTS_MS = 4_000;
+const PARTS_MS = 4_000;
 
 /** With one subject or one value of a dimension. */
 export interface CostPart {
@@ -122,7 +122,7 @@ export function selectCostParts(
   order by 1, 3, sum(credits) desc, 2`;
 }
 
-export const CANCELLED = '57014';
+const CANCELLED = '57014';
 
 /** By step and API key, or by step for a subject. */
 export function selectCosts(
@@ -164,7 +164,7 @@ export const readCostParts = (
 ): Promise<CostPart[] | undefined> => readInTime(orm, selectCostParts(...query));
 
 /** Undefined if there are too many events to read in time. */
-async function readInTime<T>(orm: Orm, query: SQL): Promise<T[] | undefined> {
+export async function readInTime<T>(orm: Orm, query: SQL): Promise<T[] | undefined> {
   try {
     return await orm.transaction(async (tx) => {
       await tx.execute(sql.raw(`set local statement_timeout = ${PARTS_MS}`));

@@ -110,14 +110,6 @@ export function selectPriceLines(
   order by "productId", kind desc, value collate "C", price::numeric desc, metric`;
 }
 
-export const readPriceLines = (
-  orm: Orm,
-  id: AccountId,
-  month: Month,
-  productIds: readonly string[],
-  limit: number,
-): Promise<PriceLine[]> => selectRows(orm, selectPriceLines(id, month, productIds, limit));
-
 export interface MonthFacts {
   name: string;
   mayCorrect: boolean;

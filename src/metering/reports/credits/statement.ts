@@ -1,7 +1,5 @@
 import { groupBy } from '../../../core/collections.js';
-import { sqlState, type Orm } from '../../../core/db/client.js';
-import { differenceOf, sumDecimals } from '../../../core/decimal.js';
-import { sql } from 'drizzle-orm';
+import type { Orm } from '../../../core/db/client.js';
 import { fieldError } from '../../../core/pages/form.js';
 import { formatMonth } from '../../../core/pages/format.js';
 import { DAY_MS, monthOf } from '../../../core/time.js';
@@ -10,41 +8,18 @@ import { readAccount, type AccountId } from '../../credit-grants/queries.js';
 import type { CreditEntryKind } from '../../credits/table.js';
 import { MAX_PAST_MS, OLD_PAST_MS } from '../../ingestion/batch.js';
 import { addMonths, monthPeriod, type Period } from '../period.js';
-import { CANCELLED, PARTS_MS } from './queries.js';
+import { effectOf, negate, total } from './ledger.js';
+import { readInTime } from './queries.js';
 import {
   listProductNames,
   readBegun,
   readEntrySums,
   readMonthFacts,
-  readPriceLines,
+  selectPriceLines,
   type EntrySum,
   type MonthFacts,
   type PriceLine,
 } from './statement-queries.js';
-
-/** Credits may be negative here. */
-const negate = (credits: string): string =>
-  credits.startsWith('-') ? credits.slice(1) : credits === '0' ? '0' : `-${credits}`;
-
-const total = (credits: readonly string[]): string =>
-  differenceOf(
-    sumDecimals(credits.filter((one) => !one.startsWith('-'))),
-    sumDecimals(credits.filter((one) => one.startsWith('-')).map(negate)),
-  );
-
-/** Repaying an overdraft and rolling over move credits and keep the balance. */
-const effects: Record<CreditEntryKind, -1 | 0 | 1> = {
-  burn: -1,
-  return: 1,
-  expire: -1,
-  roll: 0,
-  void: -1,
-  repay: 0,
-  forgive: 1,
-};
-
-const effectOf = ({ kind, amount }: Pick<EntrySum, 'kind' | 'amount'>): string =>
-  effects[kind] === 0 ? '0' : effects[kind] === 1 ? amount : negate(amount);
 
 /** The price is null for usage that is known only by its total. */
 export type StatementLine = Omit<PriceLine, 'productId' | 'price' | 'kind' | 'quantity'> & {
@@ -180,15 +155,10 @@ async function readLines(
 ): Promise<{ lines: StatementLine[]; isTooLong: boolean }> {
   const byProduct = groupBy(burned, ({ productId }) => productId);
   const names = await listProductNames(tx, [...byProduct.keys()]);
-  const priced = await tx
-    .transaction(async (inner) => {
-      await inner.execute(sql.raw(`set local statement_timeout = ${PARTS_MS}`));
-      return readPriceLines(inner, id, month, [...byProduct.keys()], maxLines);
-    })
-    .catch((error: unknown) => {
-      if (sqlState(error) === CANCELLED) return undefined;
-      throw error;
-    });
+  const priced = await readInTime<PriceLine>(
+    tx,
+    selectPriceLines(id, month, [...byProduct.keys()], maxLines),
+  );
   const lines = [...byProduct].flatMap(([productId, sums]): StatementLine[] => {
     const { slug, name } = names.get(productId)!;
     const product = { slug, name };

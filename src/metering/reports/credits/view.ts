@@ -1,9 +1,9 @@
 import { sumDecimals } from '../../../core/decimal.js';
 import { formatShare } from '../../../core/pages/format.js';
 import { DAY_MS } from '../../../core/time.js';
-import type { CreditEntryKind } from '../../credits/table.js';
+import { creditEntryKinds } from '../../credits/table.js';
 import { isCurrent, type CreditGrant, type Credits } from '../../credit-grants/credits.js';
-import type { EntryRow } from '../../credit-grants/queries.js';
+import type { LedgerKind, LedgerRow } from './ledger.js';
 import type { CreditPace } from './queries.js';
 
 const statuses: Record<CreditGrant['status'], { label: string; tone: string }> = {
@@ -76,7 +76,7 @@ export function toAccountView(credits: Credits, pace: CreditPace, now: Date) {
   };
 }
 
-const kinds: Record<CreditEntryKind, { label: string; sign: '−' | '+' | '' }> = {
+const kinds: Record<LedgerKind, { label: string; sign: '−' | '+' | '' }> = {
   burn: { label: 'Burned', sign: '−' },
   return: { label: 'Given back', sign: '+' },
   expire: { label: 'Expired', sign: '−' },
@@ -84,27 +84,43 @@ const kinds: Record<CreditEntryKind, { label: string; sign: '−' | '+' | '' }> 
   void: { label: 'Forfeited', sign: '−' },
   repay: { label: 'Overdraft paid', sign: '' },
   forgive: { label: 'Overdraft forgiven', sign: '+' },
+  grant: { label: 'Granted', sign: '+' },
 };
 
-export const kindOptions = Object.entries(kinds).map(([value, { label }]) => ({ value, label }));
+export const kindOptions = creditEntryKinds.map((value) => ({ value, label: kinds[value].label }));
+
+/** Plans give their grants keys that tell nobody anything. */
+const fromOf = (kind: LedgerKind, grantKey: string | null) =>
+  grantKey?.startsWith('plan:')
+    ? { from: 'Plan' }
+    : { grantKey, from: grantKey === null && (kind === 'burn' || kind === 'return') ? 'Overdraft' : '' };
 
 /** A negative amount undoes an entry, so it is shown with the opposite sign. */
-export function toEntryView({ at, hour, kind, productSlug, productName, grantKey, amount }: EntryRow) {
+export function toEntryView({
+  at,
+  hour,
+  kind,
+  productSlug,
+  productName,
+  grantKey,
+  amount,
+  balance,
+}: LedgerRow) {
   const { label, sign } = kinds[kind];
   const isUndone = amount.startsWith('-');
   return {
     at: new Date(at),
     label: isUndone ? `${label}, undone` : label,
     productName,
-    grantKey,
+    ...fromOf(kind, grantKey),
     /** The events that the entry sums up. */
     events:
       productSlug !== null && (kind === 'burn' || kind === 'return')
         ? { product: productSlug, range: 'day', date: hour.slice(0, 10), hour: hour.slice(11, 13) }
         : undefined,
-    isOverdraft: (kind === 'burn' || kind === 'return') && grantKey === null,
     sign: isUndone && sign !== '' ? (sign === '+' ? '−' : '+') : sign,
     amount: amount.replace('-', ''),
+    balance,
   };
 }
 
