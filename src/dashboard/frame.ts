@@ -26,19 +26,13 @@ const firstSections: Section[] = [
     id: 'webhooks',
     href: '/dashboard/webhooks',
     label: 'Webhooks',
-    words: 'endpoints messages deliveries',
+    words: 'endpoints',
     isShownTo: ({ role }) => isManager(role),
   },
 ];
 
 const lastSections: Section[] = [
-  {
-    id: 'members',
-    href: '/dashboard/members',
-    label: 'Members',
-    words: 'people team roles',
-    beginsGroup: true,
-  },
+  { id: 'members', href: '/dashboard/members', label: 'Members', words: 'people roles', beginsGroup: true },
   {
     id: 'audit-log',
     href: '/dashboard/audit-log',
@@ -99,20 +93,10 @@ export async function listSections(
 export type ConsoleSection = Pick<Section, 'id' | 'href' | 'label' | 'words'>;
 
 const firstConsoleSections: ConsoleSection[] = [
-  {
-    id: 'customers',
-    href: '/console',
-    label: 'Customers',
-    words: 'organizations alerts near cap statement credits billing',
-  },
+  { id: 'customers', href: '/console', label: 'Customers', words: 'organizations alerts statement' },
 ];
 const lastConsoleSections: ConsoleSection[] = [
-  {
-    id: 'service-keys',
-    href: '/console/service-keys',
-    label: 'Service keys',
-    words: 'rotate revoke secret token',
-  },
+  { id: 'service-keys', href: '/console/service-keys', label: 'Service keys', words: 'rotate revoke' },
   { id: 'operators', href: '/console/operators', label: 'Operators' },
   { id: 'people', href: '/console/people', label: 'People' },
   { id: 'audit-log', href: '/console/audit-log', label: 'Audit log' },

@@ -51,18 +51,12 @@ const sections: Section[] = [
     id: 'markets',
     href: '/dashboard/markets',
     label: 'Markets',
-    words: 'desk trade weather',
+    words: 'desk',
     isShownTo,
     beginsGroup: true,
   },
   { id: 'scores', href: '/dashboard/scores', label: 'Scores', words: 'forecast accuracy', isShownTo },
-  {
-    id: 'portfolio',
-    href: '/dashboard/portfolio',
-    label: 'Portfolio',
-    words: 'positions cash balance',
-    isShownTo,
-  },
+  { id: 'portfolio', href: '/dashboard/portfolio', label: 'Portfolio', words: 'positions cash', isShownTo },
 ];
 
 export const markets: Product = {

@@ -61,17 +61,12 @@ declare module '../product.js' {
 
 const sections: Section[] = [
   { id: 'usage', href: '/dashboard/usage', label: 'Usage', words: 'events cost spend', beginsGroup: true },
-  {
-    id: 'entitlements',
-    href: '/dashboard/entitlements',
-    label: 'Entitlements',
-    words: 'plan billing caps limits quota products',
-  },
+  { id: 'entitlements', href: '/dashboard/entitlements', label: 'Entitlements', words: 'plan caps limits' },
   {
     id: 'credits',
     href: '/dashboard/credits',
     label: 'Credits',
-    words: 'billing balance grants',
+    words: 'billing',
     isOffered: readHasCredits,
   },
 ];

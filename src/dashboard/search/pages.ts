@@ -39,11 +39,7 @@ const listPages = async (orm: Orm, sections: readonly Section[], me: SessionPrin
   ...(isManager(me.role)
     ? [
         { href: '/dashboard/api-keys/new', label: 'New API key', words: 'create add secret token' },
-        {
-          href: '/dashboard/api-keys',
-          label: 'Rotate or revoke an API key',
-          words: 'roll renew delete rename',
-        },
+        { href: '/dashboard/api-keys', label: 'Rotate or revoke an API key', words: 'renew delete' },
         { href: '/dashboard/webhooks/new', label: 'New webhook endpoint', words: 'create add url' },
         { href: '/dashboard/members/invite', label: 'Invite a member', words: 'add person people user team' },
       ]
