@@ -20,8 +20,9 @@ interface SearchDeps extends ConsoleDeps {
 export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): Router {
   const pages = [
     ...listConsoleSections(deps, sections),
-    { href: `${CONSOLE}/new-customer`, label: 'New customer', words: 'create organization' },
-    { href: `${CONSOLE}/operators/invite`, label: 'Invite an operator' },
+    { href: `${CONSOLE}/new-customer`, label: 'New customer', words: 'create add invite organization owner' },
+    { href: `${CONSOLE}/service-keys/new`, label: 'New service key', words: 'create add secret token' },
+    { href: `${CONSOLE}/operators/invite`, label: 'Invite an operator', words: 'add colleague' },
     { href: '/dashboard', label: 'Dashboard' },
     { href: '/docs/reference/operator', label: 'Operator reference', words: 'documentation api' },
   ];

@@ -9,6 +9,8 @@ export interface Section {
   id: string;
   href: string;
   label: string;
+  /** Synonyms for the search. */
+  words?: string;
   /** A gap precedes the section. */
   beginsGroup?: true;
   /** Default: every member. */
@@ -19,21 +21,23 @@ export interface Section {
 
 const firstSections: Section[] = [
   { id: 'overview', href: '/dashboard', label: 'Overview' },
-  { id: 'api-keys', href: '/dashboard/api-keys', label: 'API keys' },
+  { id: 'api-keys', href: '/dashboard/api-keys', label: 'API keys', words: 'secret token' },
   {
     id: 'webhooks',
     href: '/dashboard/webhooks',
     label: 'Webhooks',
+    words: 'endpoints',
     isShownTo: ({ role }) => isManager(role),
   },
 ];
 
 const lastSections: Section[] = [
-  { id: 'members', href: '/dashboard/members', label: 'Members', beginsGroup: true },
+  { id: 'members', href: '/dashboard/members', label: 'Members', words: 'people roles', beginsGroup: true },
   {
     id: 'audit-log',
     href: '/dashboard/audit-log',
     label: 'Audit log',
+    words: 'history changes',
     isShownTo: ({ role }) => isManager(role),
   },
 ];
@@ -86,11 +90,13 @@ export async function listSections(
   return shown.filter((_, i) => offered[i]);
 }
 
-export type ConsoleSection = Pick<Section, 'id' | 'href' | 'label'>;
+export type ConsoleSection = Pick<Section, 'id' | 'href' | 'label' | 'words'>;
 
-const firstConsoleSections: ConsoleSection[] = [{ id: 'customers', href: '/console', label: 'Customers' }];
+const firstConsoleSections: ConsoleSection[] = [
+  { id: 'customers', href: '/console', label: 'Customers', words: 'organizations alerts statement' },
+];
 const lastConsoleSections: ConsoleSection[] = [
-  { id: 'service-keys', href: '/console/service-keys', label: 'Service keys' },
+  { id: 'service-keys', href: '/console/service-keys', label: 'Service keys', words: 'rotate revoke' },
   { id: 'operators', href: '/console/operators', label: 'Operators' },
   { id: 'people', href: '/console/people', label: 'People' },
   { id: 'audit-log', href: '/console/audit-log', label: 'Audit log' },

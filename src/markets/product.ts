@@ -47,9 +47,16 @@ declare module '../product.js' {
 const isShownTo: Section['isShownTo'] = ({ marketAccess }) => marketAccess !== 'none';
 
 const sections: Section[] = [
-  { id: 'markets', href: '/dashboard/markets', label: 'Markets', isShownTo, beginsGroup: true },
-  { id: 'scores', href: '/dashboard/scores', label: 'Scores', isShownTo },
-  { id: 'portfolio', href: '/dashboard/portfolio', label: 'Portfolio', isShownTo },
+  {
+    id: 'markets',
+    href: '/dashboard/markets',
+    label: 'Markets',
+    words: 'desk',
+    isShownTo,
+    beginsGroup: true,
+  },
+  { id: 'scores', href: '/dashboard/scores', label: 'Scores', words: 'forecast accuracy', isShownTo },
+  { id: 'portfolio', href: '/dashboard/portfolio', label: 'Portfolio', words: 'positions cash', isShownTo },
 ];
 
 export const markets: Product = {

@@ -60,9 +60,15 @@ declare module '../product.js' {
 }
 
 const sections: Section[] = [
-  { id: 'usage', href: '/dashboard/usage', label: 'Usage', beginsGroup: true },
-  { id: 'entitlements', href: '/dashboard/entitlements', label: 'Entitlements' },
-  { id: 'credits', href: '/dashboard/credits', label: 'Credits', isOffered: readHasCredits },
+  { id: 'usage', href: '/dashboard/usage', label: 'Usage', words: 'events cost spend', beginsGroup: true },
+  { id: 'entitlements', href: '/dashboard/entitlements', label: 'Entitlements', words: 'plan caps limits' },
+  {
+    id: 'credits',
+    href: '/dashboard/credits',
+    label: 'Credits',
+    words: 'billing',
+    isOffered: readHasCredits,
+  },
 ];
 
 export const metering: Product = {

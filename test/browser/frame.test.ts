@@ -97,3 +97,32 @@ it('without a script there is no such button', async () => {
   await page.goto('/login');
   expect(await page.getByRole('button', { name: 'Show password' }).count()).toBe(0);
 });
+
+it('the navigation and the heading stay at one place from page to page of a wide window, and text has one size', async () => {
+  const { browser } = await person();
+  const page = await world.visit({ as: browser, viewport: { width: 1920, height: 1000 } });
+  const places = [];
+  for (const path of ['/dashboard/markets', '/dashboard/members', '/dashboard/members/second-factor']) {
+    await page.goto(path);
+    places.push([
+      (await page.getByRole('navigation', { name: 'Dashboard' }).boundingBox())?.x,
+      (await page.getByRole('heading', { level: 1 }).boundingBox())?.x,
+    ]);
+  }
+  expect(new Set(places.map(String)).size).toBe(1);
+  const sizes = await page.evaluate<string[]>(
+    `[...document.querySelectorAll('main .card p')].map((text) => getComputedStyle(text).fontSize)`,
+  );
+  expect(new Set(sizes)).toEqual(new Set(['15px']));
+});
+
+it('on a narrow phone the menu opens by keyboard and does not repeat the name of the page', async () => {
+  const { browser } = await person();
+  const page = await world.visit({ as: browser, viewport: { width: 320, height: 640 } });
+  await page.goto('/dashboard/members');
+  const navigation = page.getByRole('navigation', { name: 'Dashboard' });
+  expect((await navigation.innerText()).trim()).toBe('Menu');
+  await navigation.getByText('Menu').press('Enter');
+  await navigation.getByRole('link', { name: 'Audit log' }).press('Enter');
+  await page.waitForURL('**/audit-log');
+});

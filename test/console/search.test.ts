@@ -27,6 +27,14 @@ it('finds customers, people and pages by any part of their name', async () => {
   expect((await search('%_w')).links).toContain(both[0]);
   expect((await search('%%')).links).toEqual(['/docs/search?q=%25%25']);
   expect((await search('operators')).links[0]).toBe('/console/operators');
+  for (const [q, page] of [
+    ['rotate', '/console/service-keys'],
+    ['alerts', '/console'],
+    ['billing', '/console/plans'],
+    ['invite', '/console/operators/invite'],
+    ['statement', '/console'],
+  ] as const)
+    expect([q, (await search(q)).links]).toEqual([q, expect.arrayContaining([page])]);
 });
 
 it('finds keys by the beginning of their secret, events by their key and people by their address', async () => {

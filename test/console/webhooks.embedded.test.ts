@@ -42,7 +42,7 @@ it('an operator creates, changes and deletes an endpoint, and the audit log name
   expect(edit).toMatch(/name="isEnabled"\s+value="true"\s+checked/);
   const changed = await post(`${own}/edit`, { ...fields, allTypes: 'true' });
   expect([changed.status, changed.headers.get('location')]).toEqual([303, `${own}?done=saved`]);
-  expect(textOf(await open(own))).toMatch(/State Disabled Live Format Signed JSON Event types All \d+ types/);
+  expect(textOf(await open(own))).toMatch(/State Disabled Live Format Signed JSON Event types All types/);
   expect((await open(`${own}/delete`)).text).toContain(`action="${own}/delete"`);
   const deleted = await post(`${own}/delete`);
   expect([deleted.status, deleted.headers.get('location')]).toEqual([303, `${list}?done=deleted`]);

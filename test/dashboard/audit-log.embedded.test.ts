@@ -77,6 +77,7 @@ describe('the audit log', () => {
     const other = await signedIn(database.db, service.url);
     await write({ action: 'other.secret', actor: other.user.id, target: 'theirs' }, other.organization.id);
     await write({ target: 'ours' });
+    expect((await page()).main).toMatch(/<time [^>]* data-zoned>/);
     const theirs = (await auditOf(database.db, other.organization.id))[0]!;
     const cursor = Buffer.from(theirs.id.replaceAll('-', ''), 'hex').toString('base64url');
     for (const query of ['', '?action=other.secret', `?actor=${other.user.id}`, `?cursor=${cursor}`]) {

@@ -30,6 +30,13 @@ describe('/', () => {
     expect(text).not.toContain('Try the demo');
   });
 
+  it('names the time zone only below a page with times', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const isNamed = async (path: string) => (await browser.get(path, html)).text.includes('data-zone-note');
+    const paths = ['/', '/dashboard/webhooks/new', '/dashboard/members'];
+    expect(await Promise.all(paths.map(isNamed))).toEqual([false, false, true]);
+  });
+
   it('promises only what docs/promises.md and bench/README.md prove', async () => {
     const { text } = await new Browser(service.url).get('/', html);
     const promises = [...text.matchAll(/<dt>([^<]+)<\/dt>/g)].map(([, promise]) => promise!);

@@ -62,13 +62,33 @@ describe('the search of the dashboard', () => {
   it('leads each role only to pages that it may see', async () => {
     const owner = await signedIn(database.db, service.url, 'owner');
     const member = await memberOf(owner.organization.id, 'member');
-    for (const q of ['webhooks', 'audit', 'new api', 'invite', 'console']) {
+    for (const q of ['webhooks', 'audit', 'new api', 'rotate', 'invite', 'require', 'console']) {
       const hidden = (await search(member, q)).links.filter((link) => !link.startsWith('/docs/'));
       expect([q, hidden]).toEqual([q, []]);
     }
     const pages = ['a', 'e', 'i', 'o'].map((q) => search(member, q));
     for (const link of new Set((await Promise.all(pages)).flatMap(({ links }) => links)))
       expect([link, (await member.browser.get(link, html)).status]).toEqual([link, 200]);
+  });
+
+  it('leads from what a person wants to do to the page where it is done', async () => {
+    const owner = await signedIn(database.db, service.url, 'owner');
+    const wants = [
+      ['rotate', '/dashboard/api-keys'],
+      ['alerts', '/dashboard/usage/alerts'],
+      ['billing', '/dashboard/statement'],
+      ['invite', '/dashboard/members/invite'],
+      ['statement', '/dashboard/statement'],
+      ['key create', '/dashboard/api-keys/new'],
+      ['2fa', '/dashboard/account/second-factor'],
+    ] as const;
+    for (const [q, page] of wants) {
+      const { links } = await search(owner, q);
+      expect([q, links]).toEqual([q, expect.arrayContaining([page])]);
+      for (const link of links)
+        expect([link, (await owner.browser.get(link, html)).status]).toEqual([link, 200]);
+    }
+    expect((await search(owner, 'otate xyz')).links).toEqual(['/docs/search?q=otate+xyz']);
   });
 
   it('never keeps a pasted secret in the address', async () => {

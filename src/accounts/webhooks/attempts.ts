@@ -194,7 +194,7 @@ function createRecorder(deps: DispatcherDeps): (group: ShardGroup, outcome: Outc
 }
 
 function recordValues(outcomes: Outcome[], tooLongSinceMs: number): unknown[] {
-  const list = (value: (outcome: Outcome) => string | number | null) =>
+  const list = (value: (outcome: Outcome) => string | number | boolean | null) =>
     textArray(outcomes.map((outcome) => value(outcome)?.toString() ?? null));
   return [
     list(({ delivery }) => delivery.orgId),
@@ -210,5 +210,6 @@ function recordValues(outcomes: Outcome[], tooLongSinceMs: number): unknown[] {
     list(({ nextAttemptAt }) => nextAttemptAt.toISOString()),
     list(({ delivery }) => delivery.failures),
     new Date(tooLongSinceMs).toISOString(),
+    list(({ delivery }) => delivery.type === 'webhook.test'),
   ];
 }

@@ -86,15 +86,15 @@ join ${t('webhook_endpoints')} e on e.org_id = c.org_id and e.id = c.endpoint_id
  * only a success counts. Idempotent.
  * Per attempt: $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null,
  * $8 error or null, $9 answer or null, $10 new status, $11 next attempt at, $12 failures before this attempt
- * $13 endpoints that have been failing since this time or earlier are returned
+ * $13 endpoints that have been failing since this time or earlier are returned · $14 is a test, per attempt
  */
 export const record: Template = {
   name: 'webhooks_record',
   text: (t) => `
 ${t.with} o as materialized (
   select o.* from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::int[], $5::timestamptz[], $6::int[], $7::int[], $8::text[], $9::text[],
-    $10::text[], $11::timestamptz[], $12::int[])
-    as o (org_id, endpoint_id, message_id, attempt, at, duration_ms, status_code, error, answer, status, next_attempt_at, failures)${t.held}
+    $10::text[], $11::timestamptz[], $12::int[], $14::boolean[])
+    as o (org_id, endpoint_id, message_id, attempt, at, duration_ms, status_code, error, answer, status, next_attempt_at, failures, is_test)${t.held}
 ), attempted as (
   insert into ${t('webhook_attempts')} (org_id, endpoint_id, message_id, attempt, at, duration_ms, status_code, error, answer)
   select org_id, endpoint_id, message_id, attempt, at, duration_ms, status_code, error, answer from o
@@ -110,7 +110,7 @@ ${t.with} o as materialized (
   select e.org_id, e.id, s.failed_at, s.has_success
   from (
     select org_id, endpoint_id, min(at) filter (where status <> 'delivered') as failed_at, bool_or(status = 'delivered') as has_success
-    from o group by 1, 2
+    from o where not is_test group by 1, 2
   ) s
   join ${t('webhook_endpoints')} e on e.org_id = s.org_id and e.id = s.endpoint_id
   where case when s.has_success then e.failing_since is not null else e.failing_since is null end
@@ -122,7 +122,7 @@ ${t.with} o as materialized (
 )
 select distinct e.org_id::text as "orgId", e.id::text
 from o join ${t('webhook_endpoints')} e on e.org_id = o.org_id and e.id = o.endpoint_id
-where o.status <> 'delivered' and e.is_enabled and e.failing_since <= $13::timestamptz
+where o.status <> 'delivered' and not o.is_test and e.is_enabled and e.failing_since <= $13::timestamptz
   and not exists (select from o s where s.endpoint_id = o.endpoint_id and s.status = 'delivered')`,
 };
 

@@ -38,11 +38,20 @@ const listPages = async (orm: Orm, sections: readonly Section[], me: SessionPrin
   ...(await listSections(orm, sections, me)),
   ...(isManager(me.role)
     ? [
-        { href: '/dashboard/api-keys/new', label: 'New API key', words: 'create' },
-        { href: '/dashboard/members/invite', label: 'Invite a member', words: 'person people' },
+        { href: '/dashboard/api-keys/new', label: 'New API key', words: 'create add secret token' },
+        { href: '/dashboard/api-keys', label: 'Rotate or revoke an API key', words: 'renew delete' },
+        { href: '/dashboard/webhooks/new', label: 'New webhook endpoint', words: 'create add url' },
+        { href: '/dashboard/members/invite', label: 'Invite a member', words: 'add person people user team' },
       ]
     : []),
-  { href: '/dashboard/account', label: 'Account', words: 'profile password passkey second factor sessions' },
+  ...(me.role === 'owner'
+    ? [{ href: '/dashboard/members/second-factor', label: 'Require a second factor', words: '2fa mfa' }]
+    : []),
+  { href: '/dashboard/account', label: 'Account', words: 'profile name mail sign-in login' },
+  { href: '/dashboard/account/password', label: 'Change your password' },
+  { href: '/dashboard/account/second-factor', label: 'Your second factor', words: '2fa mfa recovery codes' },
+  { href: '/dashboard/account/passkeys', label: 'Passkeys', words: 'sign-in login' },
+  { href: '/dashboard/account/sessions', label: 'Sessions', words: 'sign out devices logout' },
   ...(me.isOperator ? [{ href: '/console', label: 'Console', words: 'customers operator' }] : []),
   { href: '/docs', label: 'Documentation', words: 'guides reference api' },
 ];

@@ -31,13 +31,17 @@ export const MAX_HITS = 6;
 export interface FoundPage {
   href: string;
   label: string;
-  words?: string;
+  /** Synonyms, in lower case. */
+  words?: string | undefined;
 }
 
+/** Each word of the query is a part of the label or begins a synonym. */
 export function findPages(query: string, pages: readonly FoundPage[]): SearchGroup {
-  const wanted = query.toLowerCase();
+  const wanted = query.toLowerCase().split(/\s+/);
   const hits = pages
-    .filter(({ label, words = '' }) => `${label} ${words}`.toLowerCase().includes(wanted))
+    .filter(({ label, words = '' }) =>
+      wanted.every((word) => label.toLowerCase().includes(word) || beginsWord(words, word)),
+    )
     .map(({ href, label }) => ({ href, name: label }));
   return { label: 'Pages', hits: hits.slice(0, MAX_HITS) };
 }

@@ -11,7 +11,7 @@ import { customerUsagePages } from './usage-pages.js';
 
 export const consoleSections: ConsoleSection[] = [
   { id: 'products', href: '/console/products', label: 'Products' },
-  { id: 'plans', href: '/console/plans', label: 'Plans' },
+  { id: 'plans', href: '/console/plans', label: 'Plans', words: 'billing prices limits' },
   { id: 'usage', href: '/console/usage', label: 'Usage' },
 ];
 

@@ -3,9 +3,20 @@ import { selectFromAll } from '../../core/db/shards.js';
 import type { Context } from '../../core/http/context.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formatDecimal } from '../../core/pages/format.js';
-import { MAX_HITS, type FindForMember, type FindForOperator } from '../../dashboard/search/search.js';
+import {
+  findPages,
+  MAX_HITS,
+  type FindForMember,
+  type FindForOperator,
+} from '../../dashboard/search/search.js';
 import { findGrantedProducts, listProducts } from '../entitlements/queries.js';
 import { listEventsFrom } from '../events/event-queries.js';
+
+const pages = [
+  { href: '/dashboard/usage/alerts', label: 'Usage alerts', words: 'notify threshold limit budget' },
+  { href: '/dashboard/statement', label: 'Statement', words: 'billing invoice month cost credits' },
+  { href: '/dashboard/credits/ledger', label: 'Ledger of credits', words: 'burned entries grants' },
+];
 
 export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember {
   return async (query, { orgId }) => {
@@ -14,6 +25,7 @@ export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember
       listEventsFrom(db.orm, orgId, query, MAX_HITS),
     ]);
     return [
+      findPages(query, pages),
       {
         label: 'Products',
         hits: products.map(({ slug, name }) => ({

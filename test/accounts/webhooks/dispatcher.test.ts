@@ -276,6 +276,22 @@ describe('a failing receiver', () => {
     });
   });
 
+  it('does not become failing or well by a test message', async () => {
+    let status = 500;
+    const { url } = await receive((_req, res) => void res.writeHead(status).end());
+    const { orgId, endpointId } = await organizationWith(url, 0);
+    const test = async () => {
+      await testEndpoint(service.context, actorOf(orgId), endpointId);
+      await sweep();
+      return (await findEndpoint(database.db.orm, orgId, endpointId))!;
+    };
+    expect(await test()).toMatchObject({ failingSince: null });
+    await tell(orgId);
+    await sweep();
+    status = 200;
+    expect(await test()).toMatchObject({ failingSince: expect.any(Date) });
+  });
+
   it('gets failed messages since a given time again, with their original ids', async () => {
     let status = 410;
     const { url, received } = await receive((_req, res) => void res.writeHead(status).end());
