@@ -223,9 +223,7 @@ function startWork(context: Context, { products: running, services }: Running, d
   };
 }
 
-/**
- * Every step has a fixed key and a date relative to the demo's creation, so resuming after a crash duplicates nothing.
- */
+/** Every step has a fixed key and date, so resuming after a crash duplicates nothing. */
 async function fillDemo(
   context: Context,
   running: Running['products'],
@@ -288,10 +286,7 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Address, na
   }
 }
 
-/**
- * For a database that is starting up or needs a newer version, a restart would not help. Fails if the database rejects
- * the connection.
- */
+/** Waits where a restart would not help: for a starting database or a newer version. Fails if it is refused. */
 async function prepareWhenReachable({
   db,
   config,

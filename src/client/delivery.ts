@@ -320,9 +320,7 @@ export function foreignAnswer({ status, headers }: Response, addressName: string
     : `The service has moved. Set ${addressName} to the address of ${location}.`;
 }
 
-/**
- * Body too large, invalid schema, or rule violations with their positions (sent if a proxy drops the `Prefer` header).
- */
+/** Body too large, invalid schema, or rule violations with positions (sent if a proxy drops the `Prefer` header). */
 function isAboutEvents({ status, code, errors }: ProblemBody): boolean {
   if (status === 413 || status === 422) return true;
   if (status === 400) return code === 'invalid_request' || code === 'invalid_json';

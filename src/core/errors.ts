@@ -29,10 +29,7 @@ export const commonStatuses = {
 
 type CommonStatuses = typeof commonStatuses;
 
-/**
- * Clients switch on the codes, so the meaning of a code never changes. Accounts and each product add their own with
- * `declare module`.
- */
+/** Clients switch on the codes, so meanings never change. Other layers add their own with `declare module`. */
 export interface ErrorStatuses extends CommonStatuses {}
 
 export type ErrorCode = keyof ErrorStatuses;

@@ -121,10 +121,7 @@ async function readOwn(file: string): Promise<string | undefined> {
   }
 }
 
-/**
- * Undefined in production, without a demo file, if its first key no longer works, or if the file belongs to another
- * database.
- */
+/** Undefined in production, without a demo file of this database, or if the file's first key no longer works. */
 export async function readDemo(
   { config, db, clock }: Pick<Context, 'config' | 'db' | 'clock'>,
   parts: readonly DemoPart[],

@@ -55,22 +55,10 @@ const tradingMetrics = (registers: Registry[]) => ({
 });
 
 const streamMetrics = (registers: Registry[]) => ({
-  streamFrames: new Counter({
-    name: 'gauge_venue_stream_frames_total',
-    help: "Messages of the venue's WebSocket by type.",
-    labelNames: ['type'],
-    registers,
-  }),
   streamLatency: new Histogram({
     name: 'gauge_venue_stream_latency_seconds',
     help: "Time from the venue's timestamp of a WebSocket message to its receipt here; 0 if the local clock is behind.",
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
-    registers,
-  }),
-  liveFillLatency: new Histogram({
-    name: 'gauge_live_fill_latency_seconds',
-    help: "Time from the venue's timestamp of a message about a live fill to its booking in the ledger.",
-    buckets: [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
     registers,
   }),
   streamProblems: new Counter({

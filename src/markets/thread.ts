@@ -77,9 +77,7 @@ const calibration = {
 };
 const background = createBackground({ db, log, calibration, clock: systemClock }, options, createWorld());
 
-/**
- * Requests and the database take priority on a busy machine. Only Linux can lower the priority of an individual thread.
- */
+/** Requests and the database take priority on a busy machine. Only Linux can lower one thread's priority. */
 function giveWay(): void {
   try {
     const id = readlinkSync('/proc/thread-self').split('/').at(-1);

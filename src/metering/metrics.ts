@@ -79,12 +79,6 @@ export const createMeteringMetrics = (registers: Registry[]) => ({
     labelNames: ['state'],
     registers,
   }),
-  flushEvents: new Histogram({
-    name: 'gauge_usage_flush_events',
-    help: 'Events per ingestion statement.',
-    buckets: [1, 4, 16, 64, 250, 1000],
-    registers,
-  }),
   flushSeconds: new Histogram({
     name: 'gauge_usage_flush_duration_seconds',
     help: 'Duration of an ingestion statement, including its commit.',

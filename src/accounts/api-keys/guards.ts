@@ -23,10 +23,7 @@ export function keyGuards(context: Context, { keys, keyUse }: CallDeps) {
   return { guard, limitTo };
 }
 
-/**
- * Only for existing keys, so that guessed keys are not stored. The next call of a refused key is rate-limited as a
- * guess.
- */
+/** Only for existing keys, so that guessed keys are not stored. A refused key's next call is limited as a guess. */
 export function countRefusedCalls({ keys, keyUse }: CallDeps): ErrorRequestHandler {
   return (error, req, _res, next) => {
     const code = error instanceof AppError ? error.code : undefined;

@@ -9,9 +9,7 @@ export interface AuditEntry {
   at: Date;
   /** Noun first, such as `api_key.created`. */
   action: string;
-  /**
-   * A User's id, `operator`, `operator:` and a name, `api_key:` and an id, `single_sign_on`, `system`, or `unknown`.
-   */
+  /** A User's id, `operator` with or without a name, `api_key:` and an id, `single_sign_on`, `system` or `unknown`. */
   actor: string;
   target: string;
   details?: Record<string, unknown>;

@@ -32,10 +32,7 @@ const place = {
   hash: text(),
 };
 
-/**
- * Ids are generated from `at` and `seq`, so the primary key sorts by time. Rows from before the chain have neither
- * `seq` nor `hash`.
- */
+/** Ids follow `at` and `seq`, so the primary key sorts by time. Rows from before the chain lack `seq` and `hash`. */
 export const auditLog = pgTable(
   'audit_log',
   {

@@ -65,10 +65,7 @@ export interface RangeCheck {
   brokenAt: number | undefined;
 }
 
-/**
- * Undefined for an empty chain. Reads the chain's end first: rows up to it never change, so the reads need no common
- * snapshot.
- */
+/** Undefined for an empty chain. Reads its end first: rows up to it never change, so no common snapshot is needed. */
 export async function verifyRange(
   orm: Orm,
   orgId: string,

@@ -99,10 +99,7 @@ async function loadEstimator(): Promise<ZxcvbnFactory> {
   });
 }
 
-/**
- * The text follows the field's name. Also refuses what the sign-in form would: control characters and unpaired
- * surrogates.
- */
+/** The text follows the field's name. Refuses what the sign-in form would: control characters, unpaired surrogates. */
 export async function passwordProblem(typed: string, email: string): Promise<string | undefined> {
   const password = canonical(typed);
   const { length } = Array.from(password);

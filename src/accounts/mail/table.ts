@@ -20,9 +20,7 @@ export const mails = pgTable(
     kind: text({ enum: mailKinds }).notNull(),
     toAddress: text('to_address').notNull(),
     subject: text().notNull(),
-    /**
-     * Sealed, because it may contain a secret link, and cleared afterwards. Not sealed in rows from earlier versions.
-     */
+    /** Sealed, because it may contain a secret link, and cleared afterwards. Earlier versions did not seal it. */
     text: text().notNull(),
     createdAt: time('created_at').notNull(),
     /** While an instance is sending, the end of its lease. */

@@ -8,10 +8,7 @@ import { organizations } from '../organizations/table.js';
 import { webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 import type { AnyType, DataOf, WebhookType } from './types.js';
 
-/**
- * Longer than the longest period that is reported only once, plus the time during which an API key may correct its
- * events.
- */
+/** Longer than any period that is reported only once, plus the time in which an API key may correct its events. */
 export const ONCE_KEPT_DAYS = 100;
 
 export interface NewMessage<T extends AnyType> {

@@ -311,10 +311,7 @@ class CitusGroup implements ShardGroup {
     );
   }
 
-  /**
-   * Retries only statements refused because the group moved. After a lost connection, the statement may have been
-   * committed.
-   */
+  /** Retries only statements refused because the group moved: after a lost connection, it may have been committed. */
   private async follow<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
     // The deadline starts when the move is first noticed, because the statement may already have waited a long time for
     // the cut-over.
@@ -344,8 +341,5 @@ class CitusGroup implements ShardGroup {
   }
 }
 
-/**
- * 40001: `gauge_hold` found that the group has moved. 42P01: the group's tables have already been removed from this
- * server.
- */
+/** 40001: `gauge_hold` found that the group has moved. 42P01: its tables are already gone from this server. */
 const isMovedAway = (error: unknown): boolean => /^(40001|42P01)$/.test(sqlState(error) ?? '');

@@ -2,9 +2,7 @@ import { sql } from 'drizzle-orm';
 import { readFeatureFiles } from '../feature-files.js';
 import type { Orm } from './client.js';
 
-/**
- * Citus copies the functions to its other servers. A changed file needs a migration, so that existing databases get it.
- */
+/** Citus copies the functions to its other servers. Only a migration brings a changed file to existing databases. */
 export const createFunctions = (orm: Orm): Promise<void> =>
   orm.transaction(async (tx) => {
     for (const text of readFeatureFiles('functions.sql'))

@@ -4,10 +4,7 @@ import { SEQUENTIAL } from './client.js';
 import { Connection, type ConnectionWatch } from './connection.js';
 import { isOutOfConnections } from './outage.js';
 
-/**
- * Override the settings of role, database and server. Sent as statements, because poolers reject unknown startup
- * parameters.
- */
+/** Override the settings of role, database and server. Poolers reject unknown startup parameters, so these are sent. */
 export const READ_SETTINGS = `set datestyle = 'ISO, MDY';
 set intervalstyle = 'postgres';
 set timezone = 'UTC';

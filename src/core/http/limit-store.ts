@@ -38,10 +38,7 @@ export function memoryLimitStores(): LimitStores {
   return { create: () => new ProcessStore(), close: () => Promise.resolve() };
 }
 
-/**
- * If Redis is unavailable or takes over 100 ms, each instance counts on its own: an inexact count is better than an
- * outage.
- */
+/** Without an answer of Redis in 100 ms, each instance counts on its own: inexact counts are better than an outage. */
 export function redisLimitStores({
   url,
   log,

@@ -32,9 +32,7 @@ export interface ThreadCalls extends Omit<Background, 'load'> {
   fillDemo(nowMs: number, tradingKey: string): Promise<void>;
 }
 
-/**
- * Heap limit of the thread in MB. Only a safeguard: a thread that runs out of memory fails, and so does its training.
- */
+/** MB. Only a safeguard: a thread that runs out of memory fails, and so does its training. */
 const MAX_HEAP_MB = 512;
 
 /**

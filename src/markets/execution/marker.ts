@@ -45,10 +45,7 @@ export function createMarker(deps: MarkerDeps) {
     return due.filter(({ ticker }) => tickers.has(ticker));
   }
 
-  /**
-   * Returns the prints of each market that can be read; undefined if the source has none. An instance that can read no
-   * market releases the lease, so that another can try.
-   */
+  /** Undefined without prints. An instance that can read no market releases the lease, so that another can try. */
   async function readPrints(tickers: readonly string[], since: Date) {
     const { signal } = stopping;
     let failure: unknown;

@@ -19,10 +19,7 @@ export interface Mix {
 
 export interface Known {
   value: number;
-  /**
-   * Effective number of independent dates: a date's weight halves every `HALF_LIFE_DAYS`, and several stations make it
-   * count more.
-   */
+  /** Effective number of independent dates: one's weight halves every `HALF_LIFE_DAYS`; more stations raise it. */
   dates: number;
 }
 

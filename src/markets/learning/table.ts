@@ -118,10 +118,7 @@ export const forecastRecords = pgTable(
     modelRps: doublePrecision('model_rps'),
     marketLogScore: doublePrecision('market_log_score'),
     marketRps: doublePrecision('market_rps'),
-    /**
-     * ln of the model's probability of the outcome divided by its cost, and its minimum over all outcomes. Null without
-     * prices.
-     */
+    /** ln of the model's probability of the outcome over its cost, and its minimum. Null without prices. */
     advantage: doublePrecision(),
     worstAdvantage: doublePrecision('worst_advantage'),
     modelScores: jsonb('model_scores').$type<Record<string, ModelScore>>(),

@@ -36,9 +36,7 @@ export const tradingAccounts = pgTable(
   ],
 );
 
-/**
- * Buying the other side closes pairs at a dollar each, as at the venue. A closed position keeps its realised profit.
- */
+/** Buying the other side closes pairs at a dollar each. A closed position keeps its realised profit. */
 export const tradingPositions = pgTable(
   'trading_positions',
   {
@@ -146,10 +144,7 @@ export const settlementStates = [
 ] as const;
 export type SettlementState = (typeof settlementStates)[number];
 
-/**
- * Markets held when they closed, with one row per change. Money moves with `finalized` and `void`, and with
- * corrections.
- */
+/** Markets held at their close, one row per change. Money moves with `finalized`, `void` and corrections. */
 export const tradingSettlements = pgTable(
   'trading_settlements',
   {

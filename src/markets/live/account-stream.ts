@@ -18,8 +18,6 @@ export interface OrderHint {
   /** Null for a fill. */
   filled: number | null;
   remaining: number | null;
-  /** By the venue's clock, in Unix milliseconds. */
-  sentAtMs: number | undefined;
 }
 
 const id = z.string().min(1).max(200);
@@ -77,7 +75,7 @@ const MAX_RETRIES = 4;
 interface AccountStreamOptions extends Pick<ConnectionOptions, 'url' | 'headers'> {
   log: Pick<Logger, 'info' | 'warn'>;
   clock: Clock;
-  metrics: Pick<Metrics, 'streamFrames' | 'streamLatency' | 'streamReconnects' | 'liveFillLatency'>;
+  metrics: Pick<Metrics, 'streamLatency' | 'streamReconnects'>;
   timings?: Partial<AccountStreamTimings> | undefined;
   /** Returns the hints whose changes are not booked yet. */
   lookUp: (hints: readonly OrderHint[]) => Promise<readonly OrderHint[]>;
@@ -138,7 +136,6 @@ export function createAccountStream(options: AccountStreamOptions) {
     },
     onMessage(text) {
       const message = readMessage(text);
-      metrics.streamFrames.inc({ type: message?.type ?? 'other' });
       if (message?.type !== 'unreadable') return message && take(message);
       log.warn({ problem: message.problem }, 'a message about an order cannot be read; all are looked up');
       options.onMissed();
@@ -179,22 +176,15 @@ function readMessage(text: string): Message | { type: 'unreadable'; problem: str
   }
 }
 
-function toHint({
-  type,
-  msg,
-  sending_ts_ms: sentAtMs,
-}: Message & { type: 'fill' | 'user_order' }): OrderHint {
-  const order = { venueOrderId: msg.order_id, clientOrderId: msg.client_order_id, sentAtMs };
+function toHint({ type, msg }: Message & { type: 'fill' | 'user_order' }): OrderHint {
+  const order = { venueOrderId: msg.order_id, clientOrderId: msg.client_order_id };
   return type === 'fill'
     ? { ...order, fillId: msg.trade_id, filled: null, remaining: null }
     : { ...order, fillId: null, filled: msg.fill_count_fp, remaining: msg.remaining_count_fp };
 }
 
 /** Looks up one batch at a time. */
-function createHints(
-  { lookUp, metrics, clock, log }: AccountStreamOptions,
-  { gatherMs, retryMs }: AccountStreamTimings,
-) {
+function createHints({ lookUp, log }: AccountStreamOptions, { gatherMs, retryMs }: AccountStreamTimings) {
   const waiting = new Map<string, { hint: OrderHint; tries: number }>();
   const timers = new Set<NodeJS.Timeout>();
   let isStopped = false;
@@ -211,16 +201,9 @@ function createHints(
           return all;
         }),
       );
-      for (const one of batch)
-        if (left.has(one.hint)) retry(one);
-        else observe(one.hint);
+      for (const one of batch) if (left.has(one.hint)) retry(one);
     }
   });
-
-  function observe({ fillId, sentAtMs }: OrderHint): void {
-    if (fillId !== null && sentAtMs !== undefined)
-      metrics.liveFillLatency.observe(Math.max(0, clock.now() - sentAtMs) / 1000);
-  }
 
   function retry({ hint, tries }: { hint: OrderHint; tries: number }): void {
     if (tries === MAX_RETRIES || isStopped) return;

@@ -212,10 +212,7 @@ function listForeign(venues: Venues, byName: Map<string, OurOrder>, ourVenueIds:
 const signed = ({ side, contracts }: { side: 'yes' | 'no'; contracts: number }): number =>
   toHundredths(side === 'yes' ? contracts : -contracts);
 
-/**
- * A settled market disappears from the two sides at different times, which is no difference; the expected cash covers
- * its payout.
- */
+/** The sides drop a settled market at different times, which is no difference; the expected cash covers its payout. */
 function comparePositions(ours: Ours, venues: Venues) {
   const held = new Map(ours.positions.map((position) => [position.ticker, signed(position)]));
   const shown = new Map(venues.positions.map((one) => [one.ticker, parseHundredths(one.position_fp)]));

@@ -179,10 +179,7 @@ export async function recoverOrders(
   }
 }
 
-/**
- * Reads the fills of many orders in one request, except for orders that may be archived, whose fills are read order by
- * order.
- */
+/** One request for many orders. The fills of orders that may be archived are read order by order. */
 async function listFillsOf(
   { venue, now }: RecoverDeps,
   orders: readonly LiveOrderRow[],

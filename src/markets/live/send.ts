@@ -29,10 +29,7 @@ export interface SendDeps extends StatusDeps, Pick<ReconcileDeps, 'db' | 'status
 /** A caller waits no longer for an order's outcome. */
 const CONCLUDE_MS = 20_000;
 
-/**
- * Never rejects: an undetermined outcome is `unknown`. `stopping` ends unsent orders; a sent order is still followed
- * up.
- */
+/** Never rejects: an undetermined outcome is `unknown`. `stopping` ends unsent orders; sent ones are followed up. */
 export async function sendOrder(
   deps: SendDeps,
   order: LiveOrder,

@@ -42,10 +42,7 @@ import {
 
 export interface VenueCash {
   amount: Micros;
-  /**
-   * The true amount may be higher by less than this: a millionth of a dollar if the venue reports exact amounts,
-   * otherwise a cent.
-   */
+  /** The true amount may be higher by less than this: a millionth of a dollar if reported exactly, else a cent. */
   step: Micros;
 }
 

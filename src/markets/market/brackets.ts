@@ -9,10 +9,7 @@ export interface Payout {
   to: number;
 }
 
-/**
- * From cold to warm: the brackets of a ladder, or the n + 1 intervals between n thresholds. No market pays for the
- * lowest interval.
- */
+/** From cold to warm: a ladder's brackets, or the n + 1 intervals between n thresholds, whose lowest pays nobody. */
 export interface Outcomes {
   ranges: readonly DegreeRange[];
   pays: readonly Payout[];

@@ -12,10 +12,7 @@ import {
 /** Before rounding; `logistic` has heavier tails. */
 export type DistributionShape = 'normal' | 'logistic';
 
-/**
- * Rounded to the brackets' step and bounded by the extreme measured so far: from below for a maximum, from above for a
- * minimum.
- */
+/** Rounded to the brackets' step and bounded by the extreme so far: a maximum from below, a minimum from above. */
 export interface TemperatureDistribution {
   /** °F, before truncation. */
   mean: number;
@@ -25,9 +22,7 @@ export interface TemperatureDistribution {
   atLeast: number | null;
   /** For a minimum. At most one of the two bounds is set. */
   atMost?: number | null;
-  /**
-   * That the extreme stays at the bound. If null or undefined, the distribution is truncated there and renormalized.
-   */
+  /** That the extreme stays at the bound. Without it, the distribution is truncated there and renormalized. */
   stays?: number | null;
   /** Default: normal. */
   shape?: DistributionShape;

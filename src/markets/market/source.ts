@@ -4,10 +4,7 @@ import type { FeeRule } from './fees.js';
 import type { ListedMarket, MarketResult, Target } from './market.js';
 import type { Micros } from './money.js';
 
-/**
- * `contradiction`: a market contradicts itself and is not traded. `not_read`: the last data is used and the markets are
- * not traded.
- */
+/** Neither a market with a `contradiction` nor one that was `not_read` is traded; the latter keeps its last data. */
 export const noteKinds = [
   'contradiction',
   'doubtful_report',

@@ -221,10 +221,7 @@ function conclude(
   };
 }
 
-/**
- * The queue position rarely changes. The print watermark changes with every pass, so it is only stored every
- * `WRITTEN_EVERY_MS`.
- */
+/** Queue positions rarely change; the watermark, which each pass changes, is stored every `WRITTEN_EVERY_MS`. */
 function isWorthWriting(before: OrderRow, next: OrderRow): boolean {
   const seenMs = (order: OrderRow) => Date.parse(order.printsSeen?.at ?? '');
   return (

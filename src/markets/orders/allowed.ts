@@ -83,10 +83,7 @@ function maxCost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undefine
   return filled > worst ? filled : worst;
 }
 
-/**
- * Maximum amount that the order can take from the balance. Each closed pair immediately pays a dollar, which is
- * deducted.
- */
+/** The most that the order can take from the balance, less a dollar for each pair that it closes. */
 function outlayOf(input: OrderInput, grossCost: Micros, state: AccountState): Micros {
   if (input.action === 'sell') return 0n;
   const pairs = Math.min(input.contracts, freeContracts(state, otherSide[input.side]));

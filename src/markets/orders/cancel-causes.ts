@@ -61,10 +61,7 @@ export const gateOf = (snapshot: Snapshot, ticker: string) => {
   return refreshOf(snapshot).signals.events.find((event) => event.eventTicker === eventTicker)?.gate;
 };
 
-/**
- * Returns why a resting order must be cancelled now, because of its `cancelOn` conditions or its market; undefined if
- * it may stay.
- */
+/** By its `cancelOn` conditions or its market. Undefined if it may stay. */
 export function findCause(order: OrderRow, seen: Seen): string | undefined {
   const { current } = seen.snapshots;
   const market = current?.markets.get(order.ticker);
@@ -79,10 +76,7 @@ export function findCause(order: OrderRow, seen: Seen): string | undefined {
   return undefined;
 }
 
-/**
- * Returns why the switches or the Organization's access to markets no longer allow a resting order; undefined if they
- * still do.
- */
+/** By the switches or the Organization's access to markets. Undefined if it may stay. */
 export function findBarrier(
   order: OrderRow,
   facts: RiskFacts | undefined,

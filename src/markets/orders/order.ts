@@ -22,10 +22,7 @@ export function requestHash(order: OrderInput): string {
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
 
-/**
- * The id that we send to the venue with an order: a UUID that every instance derives from the Organization and the
- * idempotency key.
- */
+/** Sent to the venue with the order. Every instance derives it from the Organization and the idempotency key. */
 export const clientOrderId = ({
   orgId,
   idempotencyKey,
@@ -116,10 +113,7 @@ export interface LiveExecutor {
   send(order: LiveOrder): Promise<VenueOutcome>;
   /** Cancels an order in the venue's book. The outcome includes any fill that beat the cancellation. */
   cancel(order: RestingOrder): Promise<VenueOutcome>;
-  /**
-   * Leaves at most `remaining` contracts in the venue's book, or fewer after further fills. The outcome is `resting` if
-   * that worked.
-   */
+  /** Leaves at most `remaining` contracts in the venue's book. The outcome is `resting` if that worked. */
   decrease(order: RestingOrder, remaining: number): Promise<VenueOutcome>;
   /**
    * Cancels all of an Organization's resting orders with one request, as far as the venue supports that, and books the result.

@@ -28,10 +28,7 @@ import { createTurns } from './turns.js';
 const MAX_WAITING = 5_000;
 const MAX_WAIT_MS = 10_000;
 
-/**
- * Refusals after which the order cannot be a repeat: the idempotency key is new, or the sender may no longer see the
- * order.
- */
+/** After these the order cannot be a repeat: its key is new, or the sender may no longer see the order. */
 const refusalsOfNewOrders = new Set<ErrorCode>([
   'not_signed_in',
   'forbidden_role',

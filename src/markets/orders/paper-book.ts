@@ -33,10 +33,7 @@ export function withoutTaken(book: OrderBook, taken: Taken): OrderBook {
   return { yes: rest('yes'), no: rest('no') };
 }
 
-/**
- * Adds an order's fills to `taken`. A purchase at a given price hits the other side's bid at one dollar minus that
- * price.
- */
+/** A purchase at a given price hits the other side's bid at one dollar minus that price. */
 export function addTaken(
   taken: Taken,
   { side, action }: Pick<MarketableOrder, 'side' | 'action'>,

@@ -129,10 +129,7 @@ const toRanked = (order: QueuedOrder): RankedOrder => {
 const byPriority = (a: QueuedOrder, b: QueuedOrder): number =>
   a.bid.price === b.bid.price ? (a.id < b.id ? -1 : 1) : a.bid.price > b.bid.price ? -1 : 1;
 
-/**
- * Applies one print to the orders. The contracts ahead of one order are also ahead of the next, so they use up the
- * print only once.
- */
+/** The contracts ahead of one order are also ahead of the next, so they use up the print only once. */
 function applyPrint(ranked: RankedOrder[], print: Print): QueueFill[] {
   const fills: QueueFill[] = [];
   let left = print.contracts;

@@ -139,10 +139,7 @@ function addFills(
   };
 }
 
-/**
- * Returns why the order was not filled completely. Our own cancellation or expiry takes precedence over the venue's
- * reason.
- */
+/** Our own cancellation or expiry takes precedence over the venue's reason. */
 function reasonOfEnd(
   order: OrderRow,
   outcome: Extract<VenueOutcome, { kind: 'done' | 'resting' }>,

@@ -31,10 +31,7 @@ import { recordOutcome } from './record-outcome.js';
 import { requireFresh } from './tradable.js';
 
 export interface RestingOrders {
-  /**
-   * Fills paper orders from new prints and cancels orders that must leave the book. Does nothing if another instance
-   * holds the lease.
-   */
+  /** Fills paper orders from new prints and cancels those that must leave the book, if it gets the lease. */
   pass(): Promise<void>;
   /** Advances an account's paper orders in one market up to now, without checking their cancel conditions. */
   advance(orgId: string, ticker: string): Promise<void>;

@@ -94,10 +94,7 @@ function assertOpen({ data }: Snapshot, market: ListedMarket, nowMs: number): vo
   if (nowMs >= closeTime.getTime()) throw closed(market, `it closed at ${closeTime.toISOString()}`);
 }
 
-/**
- * Returns why trading is paused; undefined if it is not. Data from before an announced pause cannot show whether the
- * pause took effect.
- */
+/** Undefined if it is not. Data from before an announced pause cannot show whether the pause took effect. */
 function pauseOf({ isTrading, resumesAt, pause, fetchedAt }: MarketData, nowMs: number): string | undefined {
   if (!isTrading)
     return resumesAt === undefined

@@ -110,10 +110,7 @@ export interface Leg {
   cost: Micros;
 }
 
-/**
- * 0 if the event cannot lose. `possible` legs (open orders) may or may not fill. Markets without a known relation are
- * not netted.
- */
+/** 0 if the event cannot lose. `possible` legs (open orders) may not fill. Unrelated markets are not netted. */
 export function worstCaseLoss(
   { outcomes, free }: EventEnds,
   certain: readonly Leg[],

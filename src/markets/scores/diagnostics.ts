@@ -14,10 +14,7 @@ export interface ReliabilityCount {
   n: number;
   probabilitySum: number;
   wins: number;
-  /**
-   * Variance of `wins`, if every probability is right. Forecasts for one market at several leads count as fully
-   * dependent.
-   */
+  /** Variance of `wins`, if every probability is right. One market's forecasts count as fully dependent. */
   variance: number;
 }
 

@@ -38,10 +38,7 @@ const RESAMPLES = 1_000;
 /** Error rates from simulations of 28 gates; tests check the rule against these figures. See the decision above. */
 export const gateErrorRates = Object.freeze({
   gates: 28,
-  /**
-   * Mean number of gates that ever open in a year if every day's expected advantage over the prices paid is zero; an
-   * upper bound.
-   */
+  /** Gates a year that ever open by chance, if no day's expected advantage is above zero; an upper bound. */
   boundary: 0.2,
   /** The same for models that match mid prices and pay `costs`. */
   equal: 0.2,
@@ -52,9 +49,7 @@ export const gateErrorRates = Object.freeze({
   betterBy: 0.32,
   /** Half of the `better` gates are then open. */
   betterAfterDays: 140,
-  /**
-   * Gates that ever open in two years with an advantage over the prices paid of `smallBy` nats a day; a lower bound.
-   */
+  /** Gates that ever open in two years with an advantage over the prices of `smallBy` nats a day; a lower bound. */
   small: 15,
   smallBy: 0.05,
 });

@@ -110,10 +110,7 @@ function prudent(probabilities: readonly number[]): number[] {
   return raised.map((p) => p / total);
 }
 
-/**
- * Fee included. The fee at the average price is at least that of one order at several prices, because fees are concave
- * in the price.
- */
+/** Fee included. Fees are concave, so one at the average price is at least that of an order at several prices. */
 export function paidFor(held: Holding | undefined, feeRule: FeeRule | undefined): Micros {
   if (held === undefined || held.contracts === 0) return 0n;
   if (!isSupported(feeRule)) return held.cost;

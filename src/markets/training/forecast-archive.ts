@@ -89,10 +89,7 @@ const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_minimum: 90,
   hourly: 60,
 };
-/**
- * Number of days read for fits of days in progress. Stations are pooled, so sixty days of all stations are more than
- * training uses.
- */
+/** Stations are pooled, so sixty days of all stations are more than the training of running days uses. */
 export const HOURS_WINDOW_DAYS = 65;
 /** Number of days of a long history that are read at a time: several thousand runs. */
 const LONG_PART_DAYS = 180;
@@ -126,10 +123,7 @@ export interface Archive {
   asOf(at: Date): Promise<KnownHistory>;
   /** Returns the hourly reports known at a time, over the 65 days before it. */
   hoursAsOf(at: Date): Promise<KnownHour[]>;
-  /**
-   * Returns years of data for one station, with the first model's runs thinned to one per half day; undefined if the
-   * history is too short.
-   */
+  /** Years of one station, with the first model's runs thinned to one per half day; undefined if they are too few. */
   longAsOf(at: Date, wanted: LongPast): Promise<KnownHistory | undefined>;
   /** @param long separate date limit for the first model's daily runs and for reports */
   deleteBefore(date: string, long: string): Promise<void>;

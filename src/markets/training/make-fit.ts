@@ -24,10 +24,7 @@ export interface TrainingCase extends KnownRun {
   isOlder?: true | undefined;
 }
 
-/**
- * Number of most recent days with data used in a fit: errors vary by season, and 60 days determine the standard
- * deviation to within a tenth.
- */
+/** Latest days with data: errors vary by season, and 60 days determine the standard deviation to within a tenth. */
 const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 60,
   daily_minimum: 60,
@@ -70,10 +67,7 @@ export function casesOf(
   );
 }
 
-/**
- * Names each field, because spreading gives every object its own layout, which takes three times the memory of the
- * values.
- */
+/** Names each field: spreading gives every object its own layout, which takes three times the memory of the values. */
 const caseOf = (run: KnownRun, { temperatureF, knownAt }: Reported['report']): TrainingCase => ({
   model: run.model,
   kind: run.kind,

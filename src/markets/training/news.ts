@@ -76,9 +76,7 @@ const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
 
 const keyOfHour = ({ stationId, date, hour }: KnownHour): string => `${stationId} ${date} hour ${hour}`;
 
-/**
- * Minimum time between archived runs of other models. These may run every hour, but one run every six hours is enough.
- */
+/** Between archived runs of other models, which may run every hour. */
 const FURTHER_RUN_MS = 6 * HOUR_MS;
 
 const keyOfRun = (run: DayEnsemble): string => {

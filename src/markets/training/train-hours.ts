@@ -59,10 +59,7 @@ const LARGEST_CORRECTION_F = 12;
 
 const ALL_HOURS = Array.from({ length: LAST_HOUR + 1 }, (_, hour) => hour);
 
-/**
- * Learns how days in progress continue: one fit per kind and hour over all stations. Each step takes a few
- * milliseconds.
- */
+/** One fit per kind and hour over all stations. Each step takes a few milliseconds. */
 export function* trainHoursInSteps(
   history: KnownHistory,
   { previous, newId, hours = ALL_HOURS }: HourTrainingOptions,

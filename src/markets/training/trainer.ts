@@ -37,15 +37,9 @@ import { LONGEST_AGE_DAYS } from '../learning/calibrated.js';
 /** How often to look for data that another instance or a command has added. */
 const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;
-/**
- * Retention of the first model's daily runs and the reports, which seasonal fits use: a little longer than training
- * looks back.
- */
+/** For the first model's daily runs and the reports, which seasonal fits use: a little longer than these look back. */
 const LONG_KEPT_DAYS = SEASONAL_WINDOW_DAYS + 10;
-/**
- * Retention of fits for days in progress. Each day adds 46 of these fits with up to 1,500 days each, which take three
- * megabytes.
- */
+/** For fits of days in progress. Each day adds 46 of them with up to 1,500 days each: three megabytes. */
 const HOUR_FITS_KEPT_DAYS = 60;
 
 /** Keeps the forecast calibrated. Several instances may run at the same time. */
@@ -53,10 +47,7 @@ export interface Trainer {
   /** Loads the newest stored fits, which are used until newer ones are made, and the hours of extremes. Never rejects. */
   load(): Promise<void>;
   learn(news: News): Promise<void>;
-  /**
-   * Deletes data after 400 days, and inputs of seasonal fits after two years; each call deletes a limited number of
-   * rows.
-   */
+  /** After 400 days; inputs of seasonal fits after two years. Each call deletes a limited number of rows. */
   cleanUp(): Promise<void>;
   stop(): void;
 }

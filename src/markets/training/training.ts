@@ -37,15 +37,9 @@ import { LONGEST_AGE_DAYS, aheadRow } from '../learning/calibrated.js';
  * ridge penalty shrinks terms with few errors.
  */
 const MIN_POOLED_DAYS = 30;
-/**
- * Maximum number of cases: sixty days of all stations, or 31 days of all areas' hours. More cases do not improve a fit,
- * but take longer.
- */
+/** Sixty days of all stations, or 31 days of all areas' hours. More do not improve a fit, but take longer. */
 const MAX_POOLED_CASES = 3_000;
-/**
- * Minimum number of days for one station and lead. A shorter history shows each season only once, with that year's
- * weather.
- */
+/** For one station and lead. A shorter history shows each season only once, with that year's weather. */
 export const MIN_SEASONAL_DAYS = 548;
 /** Two years; a third year does not improve the fit (measured). */
 export const SEASONAL_WINDOW_DAYS = 730;
@@ -211,9 +205,7 @@ function pooledGroup(all: readonly TrainingCase[]): Pick<WantedGroup, 'stationId
 const markVersions = (cases: readonly TrainingCase[]): TrainingCase[] =>
   markOlder(cases, ({ modelRunAt }) => modelRunAt.getTime());
 
-/**
- * Returns only the real ensembles, with their spread, if there are enough of them; otherwise all runs, without spread.
- */
+/** The real ensembles with their spread if they are enough; otherwise all runs, without spread. */
 function spreadOrNone(cases: readonly TrainingCase[], least: number): TrainingCase[] {
   const real = cases.filter(hasSpread);
   // Runs without spread are not copied, because copies would take half of the memory that training uses.

@@ -234,10 +234,7 @@ interface ReadBook {
   readAt: Date;
 }
 
-/**
- * Reads one book per call, in order, until the deadline. A market that no longer exists gets no book, and neither does
- * one whose book cannot be read.
- */
+/** In order, until the deadline. A market that no longer exists or that cannot be read gets no book. */
 async function readBooksUntil(
   client: KalshiClient,
   tickers: readonly string[],

@@ -233,10 +233,7 @@ const costsSchema = z.object({
 /** Twenty read tokens a minute. */
 const LIMITS_FRESH_MS = MINUTE_MS;
 
-/**
- * Reads the key's account limits each minute and applies them to the budget, which forgets them if they are not read
- * again.
- */
+/** The account's limits, each minute. The budget forgets them if they are not read again. */
 export function createLimitReader({
   client,
   budget,

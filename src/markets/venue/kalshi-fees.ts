@@ -70,10 +70,7 @@ const byImportance = (a: KalshiSeries, b: KalshiSeries): number =>
   Number(stationSeries.has(b.ticker)) - Number(stationSeries.has(a.ticker)) || (a.ticker < b.ticker ? -1 : 1);
 
 const CHANGES_FRESH_MS = 5 * MINUTE_MS;
-/**
- * An announced change overrides the series listing for this long after it takes effect, because the listing may lag
- * behind.
- */
+/** An announced change overrides the series for this long after it takes effect, because the listing may lag behind. */
 const SETTLED_MS = 5 * MINUTE_MS;
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 10;

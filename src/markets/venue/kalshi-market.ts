@@ -31,9 +31,7 @@ import { noteUnreadable, readRows } from './rows.js';
 
 type Notes = Pick<NoteBook, 'add'>;
 
-/**
- * Converts a venue market for trading. If its data is missing or contradictory, only that market is excluded and noted.
- */
+/** If data is missing or contradictory, only that market is excluded and noted. */
 export function readMarket(value: unknown, notes: Notes): ListedMarket | undefined {
   const wire = parseWire(kalshiMarketSchema, value, notes);
   if (!wire) return undefined;
@@ -44,10 +42,7 @@ export function readMarket(value: unknown, notes: Notes): ListedMarket | undefin
   return orContradiction(notes, () => toMarket(wire, notes));
 }
 
-/**
- * Converts a venue market, or no more than its result if the rest cannot be read, so that a position is paid whatever
- * the venue changes about its market.
- */
+/** No more than its result if the rest cannot be read: a position is paid whatever the venue changes. */
 export function readMarketOrResult(value: unknown, notes: Notes): ListedMarket | MarketResult | undefined {
   const market = readMarket(value, notes);
   if (market) return market;
@@ -175,10 +170,7 @@ function readClose(
   return why;
 }
 
-/**
- * Copies the temperature to all markets of an event: the venue always gives it for the winner, but not for all other
- * markets.
- */
+/** The venue always gives it for the winner, but not for all other markets of the event. */
 export function shareTemperatures<M extends ListedMarket | OutcomeMarket>(markets: readonly M[]): M[] {
   const byEvent = new Map<string, Set<number>>();
   for (const { eventTicker, settledTemperature: known } of markets)
@@ -227,10 +219,7 @@ const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
 
 const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
 
-/**
- * Prices, sizes and worst cases assume that payouts have no settlement bounds, so markets with such bounds are not
- * traded.
- */
+/** Sizes and worst cases assume payouts without settlement bounds, so markets with such bounds are not traded. */
 function readBounds({ settlement_bounds_type: type, settlement_floor_dollars: floor }: KalshiMarket) {
   if (type === 'default') return undefined;
   if (type !== 'floor') return `its payout has unknown bounds (“${type.slice(0, 40)}”)`;

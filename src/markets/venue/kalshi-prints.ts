@@ -41,10 +41,7 @@ interface PrintDeps {
   notes: Pick<NoteBook, 'add'>;
 }
 
-/**
- * Reads prints with one query per market, because the venue can filter by only one ticker. A trade that cannot be read
- * fills no paper order.
- */
+/** One query per market: the venue filters by one ticker only. A trade that cannot be read fills no paper order. */
 export async function readKalshiPrints(
   { client, clock, notes }: PrintDeps,
   tickers: readonly string[],

@@ -37,9 +37,7 @@ interface Known {
   notes: readonly VenueNote[];
 }
 
-/**
- * Caches parsed markets: parsing costs ten times as much as a lookup, and identical objects keep derived values valid.
- */
+/** Parsing costs ten times as much as a lookup, and identical objects keep derived values valid. */
 function createMarketReader() {
   let known = new Map<string, Known>();
 
@@ -158,9 +156,7 @@ export interface KalshiSourceOptions {
   /** Default: the venue's whole climate category. */
   series: readonly string[] | undefined;
   budget?: VenueBudget | undefined;
-  /**
-   * Called at the first read to start maintaining books from the stream. If omitted, books are as old as the last read.
-   */
+  /** Called at the first read, to maintain books from the stream. Without it, books are as old as the last read. */
   keepBooks?: (() => KeptBooks) | undefined;
   interest?: (() => ReadonlySet<string>) | undefined;
   clock: Clock;

@@ -15,10 +15,7 @@ import type { SimulatedWorld } from './simulation/weather.js';
 
 const BOOK_MS = 15_000;
 
-/**
- * Returns when an event's books last changed; the times of changes differ between events. Nothing about the event
- * changes in between.
- */
+/** Differs between events. Nothing about the event changes in between. */
 function bookTimeOf(seed: string, eventTicker: string, at: Date): Date {
   const offsetMs = Math.floor(uniform(seed, eventTicker, 'rhythm') * BOOK_MS);
   return new Date(Math.floor((at.getTime() - offsetMs) / BOOK_MS) * BOOK_MS + offsetMs);

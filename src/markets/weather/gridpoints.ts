@@ -97,9 +97,7 @@ const describeIssue = (name: string, { issues: [issue] }: z.ZodError): string =>
 const isFirst = (run: DayEnsemble, i: number, runs: readonly DayEnsemble[]): boolean =>
   runs.findIndex(({ kind, date }) => kind === run.kind && date === run.date) === i;
 
-/**
- * How long a grid point is reused. Offices rarely move their grid, so a station's grid point is requested once a day.
- */
+/** Offices rarely move their grid, so a station's grid point is requested once a day. */
 const POINT_LASTS_MS = DAY_MS;
 /** Maximum lead of a forecast; days further ahead have no markets. */
 const FURTHEST_MS = 3 * DAY_MS;

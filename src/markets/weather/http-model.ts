@@ -73,10 +73,7 @@ const modelAnswerSchema = z.object({
 
 const MEMBERS = 31;
 
-/**
- * Returns the normal quantiles at the midpoints of 31 equal parts, scaled to a mean of zero and a sample standard
- * deviation of one.
- */
+/** Normal quantiles at the midpoints of 31 equal parts, scaled to mean zero and a sample standard deviation of one. */
 function standardMembers(): number[] {
   const half = Array.from({ length: (MEMBERS - 1) / 2 }, (_, i) => normalQuantile((i + 0.5) / MEMBERS));
   // Mirroring makes the mean exactly zero.
@@ -179,10 +176,7 @@ function addressOf(url: string): URL {
   return address;
 }
 
-/**
- * Minimum length of a value that is hidden in messages. Shorter values occur in ordinary text, so hiding them would not
- * protect anything.
- */
+/** Shorter values occur in ordinary text, so hiding them would not protect anything. */
 const SHORTEST_SECRET = 4;
 
 /** Returns every secret part of the URL in every encoding, because models may repeat the request in their responses. */

@@ -117,10 +117,7 @@ interface IndexOptions {
   wanted?: (() => ReadonlySet<string>) | undefined;
 }
 
-/**
- * Reads the venue's temperature index, a weighted and corrected mean of several stations. Hourly markets settle on this
- * index.
- */
+/** A weighted and corrected mean of several stations, on which hourly markets settle. */
 export function createIndexReader(options: IndexOptions): IndexReader {
   const { client, clock, log, minutes } = options;
   const pace = createPace(clock);

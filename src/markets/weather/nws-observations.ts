@@ -19,10 +19,7 @@ const toFahrenheit = (celsius: number): number => celsius * 1.8 + 32;
 const ASK_BACK_MS = 3 * HOUR_MS;
 /** Reports may arrive late and corrections later, so each request reaches back this far before the latest report. */
 const OVERLAP_MS = 3 * HOUR_MS;
-/**
- * Maximum number of concurrent requests, so that requests for 24 stations are spread over a few seconds instead of sent
- * in one burst.
- */
+/** Spreads the requests for 24 stations over a few seconds. */
 const AT_ONCE = 4;
 /** Time limit for all stations together, so that forecasts do not wait for a slow service. */
 const TIMEOUT_MS = 15_000;

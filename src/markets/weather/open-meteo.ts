@@ -245,10 +245,7 @@ function meanCurve(
   return Array.from({ length: 24 }, (_, hour) => meanAndVariance(hours.map((values) => values[hour]!)).mean);
 }
 
-/**
- * Returns a station's days from yesterday, whose markets may not be settled yet, to tomorrow; for an area, the local
- * today and tomorrow.
- */
+/** A station's days from yesterday, whose markets may not be settled yet, to tomorrow; an area's from today. */
 function datesInView(place: Place, at: Date): string[] {
   const today = isStation(place) ? climateDayAt(place, at).date : clockAt(place, at).date;
   return (isStation(place) ? [-1, 0, 1] : [0, 1]).map((days) => addDays(today, days));
@@ -288,10 +285,7 @@ function createFurtherModel(
   };
 }
 
-/**
- * How long runs are stored. Mixes use a run about half a day older than the newest, so runs more than a day old are not
- * needed.
- */
+/** Mixes use a run about half a day older than the newest, so runs more than a day old are not needed. */
 const KEPT_RUNS_MS = DAY_MS;
 
 /** Stores the first model's runs, so that the run from half a day earlier can be used alongside the newest. */

@@ -25,10 +25,7 @@ interface Options {
   of?: readonly Station[];
 }
 
-/**
- * Interval between requests for a station. 24 stations once an hour are 576 requests a day, or twice as many while
- * requests fail.
- */
+/** For one station: 24 stations once an hour are 576 requests a day, or twice as many while requests fail. */
 const EVERY_MS = HOUR_MS;
 const RETRY_MS = 30 * MINUTE_MS;
 /** Minimum time between requests, as requested by the Iowa Environmental Mesonet. */

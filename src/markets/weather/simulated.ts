@@ -33,10 +33,7 @@ const REPORT_TAKES_MS = 4 * MINUTE_MS;
 /** Time until the index value of a minute is available. */
 const INDEX_TAKES_MS = 5 * MINUTE_MS;
 
-/**
- * Provides forecasts and observations of the simulated world, whose markets settle on the same weather. All data
- * depends only on the seed and the clock.
- */
+/** The simulated world's markets settle on the same weather. All data depends only on the seed and the clock. */
 export function createSimulatedWeatherSource(
   world: SimulatedWorld,
   selection: Selection = everything,

@@ -134,10 +134,7 @@ function toRun(row: Row, cycle: readonly Row[], asked: Asked, modelRunAt: Date):
   };
 }
 
-/**
- * °F. If an hour outside the bulletin's window is within this of the bulletin's extreme, it may contain the day's
- * extreme.
- */
+/** °F. An hour outside the bulletin's window and this near its extreme may contain the day's extreme. */
 const NEAR_F = 1;
 
 function numberOf(row: Row, name: string, leaveOut: LeaveOut): number | undefined {

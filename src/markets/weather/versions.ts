@@ -13,10 +13,7 @@ const nbm: readonly ModelVersion[] = [
   { version: '5.0', from: '2026-05-05' },
 ];
 
-/**
- * Keyed by model name, oldest first. National Weather Service, Service Change Notices for the NBM; ECMWF,
- * implementation of IFS cycle 50r1.
- */
+/** By model name, oldest first. Sources: NWS Service Change Notices for the NBM; ECMWF, IFS cycle 50r1. */
 export const knownVersions: Readonly<Record<string, readonly ModelVersion[]>> = {
   nbm,
   nbs: nbm,

@@ -142,9 +142,7 @@ export interface ObservationPart {
   notes?: () => readonly VenueNote[];
 }
 
-/**
- * Polls each service at its own pace. Never rejects: a failing service keeps its data and does not affect the others.
- */
+/** Each service at its own pace. Never rejects: a failing service keeps its data and does not affect the others. */
 export function createObserver(
   parts: readonly ObservationPart[],
   { clock, log, minutes }: { clock: Clock; log: Logger; minutes?: MinuteFeeds | undefined },
@@ -220,10 +218,7 @@ export interface ObservedExtreme extends Target {
   isFinal?: true;
 }
 
-/**
- * A station's temperature at an hour and the day's extremes so far, as known when the temperature became known; see
- * `observedHours`.
- */
+/** With the day's extremes so far, as known when the temperature became known; see `observedHours`. */
 export interface KnownHour {
   stationId: string;
   date: string;

@@ -33,10 +33,7 @@ export interface WrittenFile {
   bytes: number;
 }
 
-/**
- * Writes all or nothing: the name appears once the contents are on disk. Each piece is a gzip member, which bounds
- * memory.
- */
+/** All or nothing: the name appears once the contents are on disk. Each piece is a gzip member, which bounds memory. */
 export async function writePieces(
   dir: string,
   base: string,

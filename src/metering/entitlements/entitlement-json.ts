@@ -27,10 +27,7 @@ export interface Check {
   dimensions?: (Dimensions | undefined)[] | undefined;
 }
 
-/**
- * Clients tend to send the same body repeatedly. Equal bodies share one list of slugs, by which the reader groups
- * calls.
- */
+/** Clients repeat bodies. Equal ones share one list of slugs, by which the reader groups calls. */
 export function parseCheck(text: string): Check {
   let check = remembered.get(text);
   if (check === undefined) {

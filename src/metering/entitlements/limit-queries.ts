@@ -36,9 +36,7 @@ cross join lateral (
 const rollingStart = (now: string): string =>
   `${now} - make_interval(secs => extract(epoch from l.name::interval)::float8)`;
 
-/**
- * Like `limitUsage`, for a row with a subject. A rolling window starts at a multiple of five minutes, rounded outward.
- */
+/** Like `limitUsage`, for a row with a subject. Windows start at multiples of five minutes, rounded outward. */
 export const subjectUsage = (t: Names, row: string, now: string): string => `${declaredLimits(row, now, {
   condition: `l ->> 'per' = 'subject'`,
   since: `date_bin('5 minutes', ${rollingStart(now)}, timestamptz '2000-01-01 00:00:00+00')`,

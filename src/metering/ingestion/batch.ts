@@ -181,10 +181,7 @@ export function isInWindow(time: string, receivedAtMs: number, maxPastMs = MAX_P
   return ms >= receivedAtMs - maxPastMs && ms <= receivedAtMs + MAX_FUTURE_MS;
 }
 
-/**
- * Postgres would round a time finer than microseconds, perhaps into the next month, and refuses offsets of 16 hours and
- * more.
- */
+/** Postgres rounds times finer than microseconds, perhaps into the next month, and refuses offsets of 16 hours. */
 export function toStorableTime(time: string): string {
   const cut = time.length > 27 ? time.replace(/(\.\d{6})\d+/, '$1') : time;
   if (cut.endsWith('Z') || !/[+-](1[6-9]|2\d):\d\d$/.test(cut)) return cut;

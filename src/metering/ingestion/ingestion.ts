@@ -67,7 +67,6 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
       thresholds?.noted(group),
     );
     metrics.flushSeconds.observe((performance.now() - startedAt) / 1000);
-    metrics.flushEvents.observe(batches.reduce((sum, batch) => sum + batch.keys.length, 0));
     return outcomes;
   }
 

@@ -44,14 +44,9 @@ const operatorKey = `select '${OPERATOR_KEY_ID}'::uuid, left(p.hashed_secret, 36
       null::timestamptz, null::timestamptz, '{usage:write}'::text[]
     where p.hashed_secret like '% %'`;
 
-/**
- * Internal problem code for a pair that only an extended variant of the statement can record. Never returned to
- * callers.
- */
+/** Only an extended variant of the statement can record the pair. Never returned to callers. */
 export const NEEDS_EXTENDED = 'needs_extended_text';
-/**
- * Internal problem code for a pair that only a priced variant of the statement can record. Never returned to callers.
- */
+/** Only a priced variant of the statement can record the pair. Never returned to callers. */
 export const NEEDS_PRICED = 'needs_priced_text';
 /** Internal problem code for a pair whose combination of dimensions must be listed first. Never returned to callers. */
 export const NEEDS_COMBINATION = 'needs_combination';

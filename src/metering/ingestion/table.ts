@@ -15,13 +15,10 @@ import {
 } from 'drizzle-orm/pg-core';
 import { bytewiseText, time } from '../../core/db/sql.js';
 
-/**
- * Every event that was answered with 202, exactly once. The statement checks references: three foreign keys would halve
- * the ingestion rate.
- */
 /** Stands for the API key of events that an operator sent. */
 export const OPERATOR_KEY_ID = '00000000-0000-0000-0000-000000000000';
 
+/** Every event that was answered with 202, once. The statement checks references: three foreign keys halve the rate. */
 export const usageEvents = pgTable(
   'usage_events',
   {
@@ -103,9 +100,7 @@ export const usageTotals = pgTable(
     events: bigint({ mode: 'number' }).notNull(),
     /** Subtracted by corrections; `quantity + lowered` never decreases. */
     lowered: numeric().notNull().default('0'),
-    /**
-     * While `quantity + lowered` is below it, events reach no new threshold, if the settings' hash is `unreachedTerms`.
-     */
+    /** While `quantity + lowered` is less, no event reaches a threshold of settings with hash `unreachedTerms`. */
     unreached: numeric(),
     unreachedTerms: bigint('unreached_terms', { mode: 'bigint' }),
   },
@@ -119,9 +114,7 @@ export const usageTotals = pgTable(
   ],
 );
 
-/**
- * The sums of `usageTotals` by hour, API key and combination: a chart over millions of events reads a few hundred rows.
- */
+/** The sums of `usageTotals` by hour, API key and combination: charts read a few hundred rows, not millions. */
 export const usageHours = pgTable(
   'usage_hours',
   {
@@ -349,10 +342,7 @@ export const usageTold = pgTable(
   ],
 );
 
-/**
- * Each flush with holds against a blocking limit increments one. If two flushes decide from the same sums, one is
- * retried.
- */
+/** Counts flushes with holds against a blocking limit. If two decide from the same sums, one is retried. */
 export const usageGates = pgTable(
   'usage_gates',
   {

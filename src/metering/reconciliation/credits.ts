@@ -59,10 +59,7 @@ const linesOf = (isOwn: SQL): SQL => sql`
     select 'overdraft', org_id, livemode, product_id, 0, case kind when 'burn' then amount else -amount end
     from credit_entries where (kind in ('repay', 'forgive') or kind in ('burn', 'return') and grant_id = product_id) and ${isOwn}`;
 
-/**
- * Credits with the ledger, and the ledger with the events, in one snapshot. Remaining amounts and overdrafts must never
- * be negative.
- */
+/** Credits with the ledger and that with the events, in one snapshot. Amounts must never be negative. */
 export const compareCredits = (orm: Orm, orgId: string | undefined): Promise<CreditDrift[]> =>
   orm.transaction(
     async (tx) => {

@@ -32,9 +32,7 @@ const IN_FLIGHT = 16;
 const BATCHES_PER_RUN = 100;
 /** An instance without an outcome by then is considered dead. Longer than all requests of a batch together. */
 const LEASE_MS = (IN_FLIGHT + 1) * TIMEOUT_MS + MINUTE_MS;
-/**
- * Stripe refuses a repeated identifier for 24 hours; the remaining hour covers the last attempt and inaccurate clocks.
- */
+/** Stripe refuses a repeated identifier for 24 hours; an hour covers the last attempt and inaccurate clocks. */
 const RESENT_FOR_MS = 23 * HOUR_MS;
 const FIRST_PAUSE_MS = 30 * SECOND_MS;
 const LONGEST_PAUSE_MS = HOUR_MS;
@@ -59,9 +57,7 @@ export function stripeJobs({ config, ...context }: WorkContext): Job[] {
   ];
 }
 
-/**
- * Recent hours on every run; once an hour, those that API keys can still change; once a day, all up to `LATEST_MS` ago.
- */
+/** Recent hours on every run; hourly, those that API keys can still change; daily, all up to `LATEST_MS` ago. */
 export function createPlanner(deps: Omit<StripeDeps, 'stripe' | 'metrics'> & Pick<WorkContext, 'lifecycle'>) {
   const { db, clock, livemode, log } = deps;
   const lease = createLease(deps, 'stripe-plan', { lengthSeconds: PLAN_LEASE_SECONDS });

@@ -121,10 +121,7 @@ export function manageableRoles(role: Role): readonly Role[] {
 
 export const mayManage = (role: Role, other: Role): boolean => manageableRoles(role).includes(other);
 
-/**
- * Refuses an account that another Organization made and whose address nobody has proven: its holder may be somebody
- * else.
- */
+/** Refuses another Organization's account with an unproven address: its holder may be somebody else. */
 export async function putMember(
   tx: Tx,
   slug: string,

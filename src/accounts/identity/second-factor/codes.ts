@@ -88,9 +88,7 @@ export async function readCode(userId: string, typed: string, signal?: AbortSign
   return { hashedRecovery: await hashRecoveryCode(userId, code, signal) };
 }
 
-/**
- * A code from the app invalidates older ones. Undefined for a wrong or used code. A rollback leaves the code usable.
- */
+/** A newer code invalidates older ones; a rollback leaves it usable. Undefined for a wrong or used code. */
 export async function acceptCode(
   tx: Tx,
   secrets: SecretBox,

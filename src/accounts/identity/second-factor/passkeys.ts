@@ -32,10 +32,7 @@ export function siteOf(req: Request): Site {
 
 const noHost = { hostname: '', protocol: '', port: '' };
 
-/**
- * Browsers support no passkeys at IP addresses (WebAuthn Level 3, 5.1.3). On the local machine, the page links to
- * localhost.
- */
+/** Browsers support no passkeys at IP addresses (WebAuthn Level 3, 5.1.3); locally, the page links to localhost. */
 export const checkPasskeyHost: RequestHandler = (req, res, next) => {
   const origin = originOf(req);
   const { hostname, protocol, port } = URL.canParse(origin) ? new URL(origin) : noHost;

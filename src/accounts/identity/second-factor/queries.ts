@@ -265,10 +265,7 @@ export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
   return challenge;
 }
 
-/**
- * Counts an attempt before it is checked, so that concurrent attempts cannot exceed the limit. Undefined if none were
- * left.
- */
+/** Counts before the check, so that concurrent attempts cannot exceed the limit. Undefined if none were left. */
 export async function countTry(orm: Orm, hashedToken: string, now: Date): Promise<number | undefined> {
   const [row] = await orm
     .update(signInChallenges)

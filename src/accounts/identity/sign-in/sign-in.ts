@@ -79,10 +79,7 @@ export async function signIn(
   });
 }
 
-/**
- * Called after the response, so that existing accounts take no longer. Not in the audit log: every guess would lock the
- * log and add a row.
- */
+/** Called after the response, so that existing accounts take no longer. Not in the audit log: guesses would lock it. */
 export async function countWrongPassword(deps: ChangeDeps, typed: string): Promise<void> {
   const user = await findUser(deps.db.orm, { email: normalizeEmail(typed) });
   if (!user) return;
@@ -104,9 +101,7 @@ interface FirstProof extends Omit<SessionStart, 'currentOrgId'> {
 
 export const byPassword: FirstProof = { isSingleSignOn: false, isConfirmed: true, claimed: null };
 
-/**
- * The caller must have locked the person's row and verified their password or their account at the issuer.
- */
+/** The caller has locked the person's row and verified their password or their account at the issuer. */
 export async function openSession(
   tx: Tx,
   { id: userId, email }: { id: string; email: string },

@@ -61,10 +61,7 @@ export function believe(
 
 const share = (value: number): number => Math.max(0, Math.min(1, value));
 
-/**
- * A maximum as the traders of a quiet city expect it: shrunk toward what is usual, and from the ensemble alone within an
- * hour of the day's start.
- */
+/** A maximum as a quiet city's traders expect it: near the usual, and from the ensemble alone early in the day. */
 function readQuietly(weather: SimulatedWeather, subject: SimulatedSubject, at: Date): Estimate {
   const runAt = newestRunAt(subject.span, at);
   const read = readModels(weather, subject, runAt);
@@ -116,10 +113,7 @@ function scaled({ kind, floor, cap }: Bracket, scale: number): Bracket {
   return { kind: 'greater', floor: at(floor ?? cap), cap: null };
 }
 
-/**
- * Returns the standard deviation in °F of the traders' own view: large a day ahead, a few tenths once the temperature
- * is reached.
- */
+/** °F of the traders' own view: large a day ahead, a few tenths once the temperature is reached. */
 const insightF = (hoursAhead: number): number =>
   hoursAhead > 0 ? 0.3 + 2 * Math.expm1(hoursAhead / 8) : Math.max(0.05, 0.3 * Math.exp(hoursAhead / 6));
 

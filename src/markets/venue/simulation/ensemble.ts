@@ -70,19 +70,13 @@ const CURVE_NOISE_HOURS = 3;
  */
 const other = { biasShare: -0.5, errorShare: 0.9, inCommon: Math.SQRT1_2 };
 
-/**
- * Weights of the ensemble and the single run that minimize the error, and the resulting error as a share of the
- * ensemble's.
- */
+/** Minimize the error; `errorShare` is what remains, as a share of the ensemble's. */
 const best = { ensemble: 0.35, single: 0.65, errorShare: 0.87 };
 
 /** Correlation time of the error: runs of the same day share most of it. */
 const ERROR_LASTS_MS = 2 * DAY_MS;
 
-/**
- * Returns the standard deviation in °F of the error that all members share, by hours from the run's start to the
- * target.
- */
+/** °F (standard deviation), by hours from the run's start to the target. */
 export const sharedErrorF = (leadHours: number): number => 1.2 + 0.04 * Math.max(0, leadHours);
 
 export interface Estimate {
@@ -91,9 +85,7 @@ export interface Estimate {
   deviation: number;
 }
 
-/**
- * Returns the best possible forecast from the runs of one time, using knowledge of how the simulated world is built.
- */
+/** Uses knowledge of how the simulated world is built. */
 export function readModels(
   weather: Pick<Ensembles, 'members' | 'single'> & { decidedAt(subject: SimulatedSubject): Date },
   subject: SimulatedSubject,
@@ -123,10 +115,7 @@ const SEEN_BEFORE_MS = DAY_MS;
 
 type Span = Pick<ClimateDay, 'start' | 'end'>;
 
-/**
- * Returns the start of the last run for the target: for a day, it starts before the day ends; for an hour, it is
- * available before the hour.
- */
+/** A day's last run starts before the day ends; an hour's is available before the hour. */
 function lastRunMs({ start, end }: Span): number {
   const isHour = start.getTime() === end.getTime();
   return isHour

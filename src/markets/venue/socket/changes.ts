@@ -9,10 +9,7 @@ import type { KeptBooks } from './kept-books.js';
 
 type ReadBooks = (tickers: string[], signal: AbortSignal) => Promise<ReadonlyMap<string, OrderBook>>;
 
-/**
- * Maximum number of books to read again, which is how many one venue call returns. The others are compared after the
- * next refresh.
- */
+/** One venue call returns as many. The other books are compared after the next refresh. */
 const MAX_SUSPECTS = 100;
 
 /**

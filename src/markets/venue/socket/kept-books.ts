@@ -32,10 +32,7 @@ const usualTimings: KeptBooksTimings = {
 
 export interface KeptBooksOptions extends Pick<ConnectionOptions, 'url' | 'headers'> {
   log: Pick<Logger, 'info' | 'warn'>;
-  metrics: Pick<
-    Metrics,
-    'streamFrames' | 'streamLatency' | 'streamProblems' | 'streamReconnects' | 'keptBooks'
-  >;
+  metrics: Pick<Metrics, 'streamLatency' | 'streamProblems' | 'streamReconnects' | 'keptBooks'>;
   clock: Clock;
   /** The venue's clock minus ours; undefined if unknown. */
   clockSkewMs?: (() => number | undefined) | undefined;
@@ -176,7 +173,6 @@ function createReceiver(options: ReceiverOptions): (text: string) => void {
 
   return (text) => {
     const frame = readFrame(text);
-    metrics.streamFrames.inc({ type: frame.type });
     if (frame.sentAtMs !== undefined) lateness.note(frame.sentAtMs);
     if (frame.type === 'subscribed') {
       subscriptions.take(frame);

@@ -154,9 +154,7 @@ function whileBounded<T>(name: string, work: () => T): T {
 
 type Offend = (node: Node | undefined, detail: string) => string;
 
-/**
- * Returns a problem for each key that is not plain text, appears twice, or is `__proto__` where that is not allowed.
- */
+/** One for each key that is not plain text, appears twice, or is `__proto__` where that is not allowed. */
 function nameKeys(document: Document, offend: Offend): string[] {
   const problems: string[] = [];
   visit(document, {
