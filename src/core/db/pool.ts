@@ -4,7 +4,7 @@ import { SEQUENTIAL } from './client.js';
 import { Connection, type ConnectionWatch } from './connection.js';
 import { isOutOfConnections } from './outage.js';
 
-/** Override the settings of role, database and server. Poolers reject unknown startup parameters, so these are sent. */
+/** Override the settings of role, database and server. Sent as statements: poolers reject unknown parameters. */
 export const READ_SETTINGS = `set datestyle = 'ISO, MDY';
 set intervalstyle = 'postgres';
 set timezone = 'UTC';

@@ -38,7 +38,7 @@ export function memoryLimitStores(): LimitStores {
   return { create: () => new ProcessStore(), close: () => Promise.resolve() };
 }
 
-/** Without an answer of Redis in 100 ms, each instance counts on its own: inexact counts are better than an outage. */
+/** If Redis does not answer in 100 ms, each instance counts on its own: inexact counts are better than an outage. */
 export function redisLimitStores({
   url,
   log,

@@ -61,7 +61,7 @@ export const gateOf = (snapshot: Snapshot, ticker: string) => {
   return refreshOf(snapshot).signals.events.find((event) => event.eventTicker === eventTicker)?.gate;
 };
 
-/** By its `cancelOn` conditions or its market. Undefined if it may stay. */
+/** Its `cancelOn` conditions or its market may end it. Undefined if it may stay. */
 export function findCause(order: OrderRow, seen: Seen): string | undefined {
   const { current } = seen.snapshots;
   const market = current?.markets.get(order.ticker);
@@ -76,7 +76,7 @@ export function findCause(order: OrderRow, seen: Seen): string | undefined {
   return undefined;
 }
 
-/** By the switches or the Organization's access to markets. Undefined if it may stay. */
+/** The switches or the Organization's access to markets may end it. Undefined if it may stay. */
 export function findBarrier(
   order: OrderRow,
   facts: RiskFacts | undefined,

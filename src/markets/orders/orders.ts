@@ -28,7 +28,7 @@ import { createTurns } from './turns.js';
 const MAX_WAITING = 5_000;
 const MAX_WAIT_MS = 10_000;
 
-/** After these the order cannot be a repeat: its key is new, or the sender may no longer see the order. */
+/** These prove that the order is no repeat: its key is new, or the sender may no longer see the order. */
 const refusalsOfNewOrders = new Set<ErrorCode>([
   'not_signed_in',
   'forbidden_role',

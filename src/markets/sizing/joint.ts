@@ -14,7 +14,7 @@ interface Maximum {
 }
 
 const TARGET_GAP = 1e-10;
-/** For the restarts: all but 2 of 360,000 random events, almost half of them degenerate, have a proven optimum. */
+/** With restarts, all but 2 of 360,000 random events (almost half of them degenerate) have a proven optimum. */
 const SHIFTS = [1e-4, 1e-6, 1e-8];
 
 /** If degenerate bounds make the active-set method cycle, restarts from slightly perturbed bounds. */

@@ -76,7 +76,7 @@ const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
 
 const keyOfHour = ({ stationId, date, hour }: KnownHour): string => `${stationId} ${date} hour ${hour}`;
 
-/** Between archived runs of other models, which may run every hour. */
+/** Other models may run every hour, but one archived run in six hours is enough. */
 const FURTHER_RUN_MS = 6 * HOUR_MS;
 
 const keyOfRun = (run: DayEnsemble): string => {

@@ -47,7 +47,7 @@ export interface Trainer {
   /** Loads the newest stored fits, which are used until newer ones are made, and the hours of extremes. Never rejects. */
   load(): Promise<void>;
   learn(news: News): Promise<void>;
-  /** After 400 days; inputs of seasonal fits after two years. Each call deletes a limited number of rows. */
+  /** Data is kept for 400 days, inputs of seasonal fits for two years. Each call deletes a limited number of rows. */
   cleanUp(): Promise<void>;
   stop(): void;
 }

@@ -39,7 +39,7 @@ import { LONGEST_AGE_DAYS, aheadRow } from '../learning/calibrated.js';
 const MIN_POOLED_DAYS = 30;
 /** Sixty days of all stations, or 31 days of all areas' hours. More do not improve a fit, but take longer. */
 const MAX_POOLED_CASES = 3_000;
-/** For one station and lead. A shorter history shows each season only once, with that year's weather. */
+/** One station and lead needs as many: a shorter history shows each season only once, with that year's weather. */
 export const MIN_SEASONAL_DAYS = 548;
 /** Two years; a third year does not improve the fit (measured). */
 export const SEASONAL_WINDOW_DAYS = 730;

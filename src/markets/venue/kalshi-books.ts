@@ -234,7 +234,7 @@ interface ReadBook {
   readAt: Date;
 }
 
-/** In order, until the deadline. A market that no longer exists or that cannot be read gets no book. */
+/** Reads until the deadline. A market that no longer exists or that cannot be read gets no book. */
 async function readBooksUntil(
   client: KalshiClient,
   tickers: readonly string[],

@@ -233,7 +233,7 @@ const costsSchema = z.object({
 /** Twenty read tokens a minute. */
 const LIMITS_FRESH_MS = MINUTE_MS;
 
-/** The account's limits, each minute. The budget forgets them if they are not read again. */
+/** Reads the account's limits each minute. The budget forgets limits that are not read again. */
 export function createLimitReader({
   client,
   budget,

@@ -42,7 +42,7 @@ export function readMarket(value: unknown, notes: Notes): ListedMarket | undefin
   return orContradiction(notes, () => toMarket(wire, notes));
 }
 
-/** No more than its result if the rest cannot be read: a position is paid whatever the venue changes. */
+/** Keeps only its result if the rest cannot be read: a position is paid whatever the venue changes. */
 export function readMarketOrResult(value: unknown, notes: Notes): ListedMarket | MarketResult | undefined {
   const market = readMarket(value, notes);
   if (market) return market;

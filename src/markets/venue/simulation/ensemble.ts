@@ -70,7 +70,7 @@ const CURVE_NOISE_HOURS = 3;
  */
 const other = { biasShare: -0.5, errorShare: 0.9, inCommon: Math.SQRT1_2 };
 
-/** Minimize the error; `errorShare` is what remains, as a share of the ensemble's. */
+/** The weights minimize the error; `errorShare` is what remains of the ensemble's. */
 const best = { ensemble: 0.35, single: 0.65, errorShare: 0.87 };
 
 /** Correlation time of the error: runs of the same day share most of it. */
