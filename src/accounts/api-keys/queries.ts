@@ -18,6 +18,7 @@ import {
 } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
+import { firstRow } from '../../core/db/sql.js';
 import { managingRoles, memberships, users } from '../organizations/table.js';
 import type { CallRefusal } from './key-use-queries.js';
 import { apiKeyCalls, apiKeyDirectory, apiKeys, apiKeyScopeUse } from './table.js';
@@ -50,10 +51,8 @@ const isOwnKey = (orgId: string) => and(eq(apiKeys.orgId, orgId), isNull(apiKeys
 
 export type KeyRow = NonNullable<Awaited<ReturnType<typeof findKey>>>;
 
-export async function findKey(orm: Orm, orgId: string, id: string) {
-  const [row] = await selectKeys(orm).where(and(isOwnKey(orgId), eq(apiKeys.id, id)));
-  return row;
-}
+export const findKey = (orm: Orm, orgId: string, id: string) =>
+  firstRow(selectKeys(orm).where(and(isOwnKey(orgId), eq(apiKeys.id, id))));
 
 export async function listKeyNames(orm: Orm, orgId: string): Promise<Map<string, string>> {
   const rows = await orm
@@ -173,10 +172,8 @@ const selectDetails = (orm: Orm) =>
 
 export type KeyDetails = NonNullable<Awaited<ReturnType<typeof findKeyDetails>>>;
 
-export async function findKeyDetails(orm: Orm, orgId: string, id: string) {
-  const [row] = await selectDetails(orm).where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id)));
-  return row;
-}
+export const findKeyDetails = (orm: Orm, orgId: string, id: string) =>
+  firstRow(selectDetails(orm).where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id))));
 
 export interface KeyFilter {
   state?: KeyState | undefined;

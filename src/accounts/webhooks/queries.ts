@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/sql.js';
+import { selectRows, firstRow } from '../../core/db/sql.js';
 import { webhookAttempts, webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 
 const {
@@ -32,10 +32,8 @@ export const listEndpoints = (orm: Orm, orgId: string) =>
     .where(eq(webhookEndpoints.orgId, orgId))
     .orderBy(asc(webhookEndpoints.id));
 
-export async function findEndpoint(orm: Orm, orgId: string, id: string) {
-  const [row] = await orm.select(shown).from(webhookEndpoints).where(isEndpoint(orgId, id));
-  return row;
-}
+export const findEndpoint = (orm: Orm, orgId: string, id: string) =>
+  firstRow(orm.select(shown).from(webhookEndpoints).where(isEndpoint(orgId, id)));
 
 export async function insertEndpoint(tx: Tx, row: typeof webhookEndpoints.$inferInsert): Promise<void> {
   await tx.insert(webhookEndpoints).values(row);
@@ -158,12 +156,10 @@ export interface DeliveryKey {
   messageId: string;
 }
 
-export async function findDelivery(orm: Orm, { orgId, endpointId, messageId }: DeliveryKey) {
-  const [row] = await selectDeliveries(orm).where(
-    and(isOf(orgId, endpointId), eq(webhookDeliveries.messageId, messageId)),
+export const findDelivery = (orm: Orm, { orgId, endpointId, messageId }: DeliveryKey) =>
+  firstRow(
+    selectDeliveries(orm).where(and(isOf(orgId, endpointId), eq(webhookDeliveries.messageId, messageId))),
   );
-  return row;
-}
 
 /** Exactly as the database formats it, which is how it is sent. */
 export async function readData(

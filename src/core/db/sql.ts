@@ -38,8 +38,10 @@ export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
   return (result as { rows: T[] }).rows;
 }
 
-export const selectRow = async <T>(orm: Orm, query: SQL): Promise<T | undefined> =>
-  (await selectRows<T>(orm, query))[0];
+export const firstRow = async <T>(rows: PromiseLike<T[]>): Promise<T | undefined> => (await rows)[0];
+
+export const selectRow = <T>(orm: Orm, query: SQL): Promise<T | undefined> =>
+  firstRow(selectRows<T>(orm, query));
 
 /** RFC 3339 in UTC with milliseconds. */
 export const timeJson = (time: string): string =>

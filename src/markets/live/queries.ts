@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gte, inArray, isNotNull, sql } from 'drizzle-orm';
-import { selectRows, textArray } from '../../core/db/sql.js';
+import { textArray, selectRow, firstRow } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
 import { organizations, type Role } from '../../accounts/organizations/table.js';
@@ -25,10 +25,8 @@ export async function findOrgId(orm: Orm, slug: string): Promise<string | undefi
   return row?.id;
 }
 
-export async function findLiveAccount(orm: Orm, orgId: string): Promise<LiveAccountRow | undefined> {
-  const [row] = await orm.select().from(liveAccounts).where(eq(liveAccounts.orgId, orgId));
-  return row;
-}
+export const findLiveAccount = (orm: Orm, orgId: string): Promise<LiveAccountRow | undefined> =>
+  firstRow(orm.select().from(liveAccounts).where(eq(liveAccounts.orgId, orgId)));
 
 /** False if the account already existed. */
 export async function insertAccount(tx: Orm, orgId: string, cash: Micros, at: Date): Promise<boolean> {
@@ -221,12 +219,12 @@ export interface StoredGrounds extends StoredPermissions {
 }
 
 /** One statement, so it is consistent. Undefined if the order does not exist. */
-export async function selectGrounds(
+export const selectGrounds = (
   orm: Orm,
   { orgId, id }: { orgId: string; id: string },
   at: Date,
-): Promise<StoredGrounds | undefined> {
-  const [row] = await selectRows<StoredGrounds>(
+): Promise<StoredGrounds | undefined> =>
+  selectRow<StoredGrounds>(
     orm,
     sql`
     select ${permissions},
@@ -252,5 +250,3 @@ export async function selectGrounds(
     join trading_orders o on o.org_id = given.org_id and o.id = ${id}::uuid
     left join api_keys k on k.org_id = given.org_id and k.id = o.api_key_id`,
   );
-  return row;
-}

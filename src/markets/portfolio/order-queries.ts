@@ -2,6 +2,7 @@ import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, lt, sql } from '
 import { v7 as uuid } from 'uuid';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
+import { firstRow } from '../../core/db/sql.js';
 import { memberships, users } from '../../accounts/organizations/table.js';
 import {
   isOpen,
@@ -56,10 +57,8 @@ const selectOrders = (orm: Orm) =>
 
 export type ListedOrder = NonNullable<Awaited<ReturnType<typeof findOrder>>>;
 
-export async function findOrder(orm: Orm, orgId: string, id: string) {
-  const [row] = await selectOrders(orm).where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.id, id)));
-  return row;
-}
+export const findOrder = (orm: Orm, orgId: string, id: string) =>
+  firstRow(selectOrders(orm).where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.id, id))));
 
 export const orderSorts = ['newest', 'oldest', 'market'] as const;
 /** `market`: by ticker, then oldest first. */

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, ne, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { containsText, selectRows, storeRows, textArray, timeText } from '../../core/db/sql.js';
+import { containsText, selectRows, storeRows, textArray, timeText, firstRow } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
 import { mergedFeatures } from './features.js';
 import {
@@ -15,15 +15,11 @@ import {
 
 export type Product = typeof products.$inferSelect;
 
-export async function findProduct(orm: Orm, slug: string): Promise<Product | undefined> {
-  const [product] = await orm.select().from(products).where(eq(products.slug, slug));
-  return product;
-}
+export const findProduct = (orm: Orm, slug: string): Promise<Product | undefined> =>
+  firstRow(orm.select().from(products).where(eq(products.slug, slug)));
 
-export async function lockProduct(tx: Tx, slug: string): Promise<Product | undefined> {
-  const [product] = await tx.select().from(products).where(eq(products.slug, slug)).for('no key update');
-  return product;
-}
+export const lockProduct = (tx: Tx, slug: string): Promise<Product | undefined> =>
+  firstRow(tx.select().from(products).where(eq(products.slug, slug)).for('no key update'));
 
 /** @param search any part of a slug or name, ignoring case */
 export async function listProducts(orm: Orm, { after, limit }: Range, search?: string): Promise<Product[]> {
@@ -87,12 +83,10 @@ const grantColumns = {
 const selectGrants = (orm: Orm) =>
   orm.select(grantColumns).from(entitlements).innerJoin(products, eq(products.id, entitlements.productId));
 
-export async function findGrant(orm: Orm, orgId: string, productId: string) {
-  const [grant] = await selectGrants(orm).where(
-    and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)),
+export const findGrant = (orm: Orm, orgId: string, productId: string) =>
+  firstRow(
+    selectGrants(orm).where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId))),
   );
-  return grant;
-}
 
 export async function listGrants(orm: Orm, orgId: string, { after, limit }: Range): Promise<Grant[]> {
   return selectGrants(orm)

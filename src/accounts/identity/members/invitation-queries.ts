@@ -1,5 +1,6 @@
 import { and, count, desc, eq, exists, gt, isNull, ne, not, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
+import { firstRow } from '../../../core/db/sql.js';
 import { invitations, memberships, organizations, users } from '../../organizations/table.js';
 import { operators } from '../table.js';
 
@@ -90,15 +91,12 @@ export interface InvitationKey {
   hashedToken: string;
 }
 
-export async function findInvitation(
+export const findInvitation = (
   orm: Orm,
   orgId: string,
   by: { id: string } | { hashedToken: string } | { email: string },
   now: Date,
-) {
-  const [row] = await selectInvitations(orm, now).where(and(eq(invitations.orgId, orgId), isInvitation(by)));
-  return row;
-}
+) => firstRow(selectInvitations(orm, now).where(and(eq(invitations.orgId, orgId), isInvitation(by))));
 
 function isInvitation(by: Parameters<typeof findInvitation>[2]) {
   if ('id' in by) return eq(invitations.id, by.id);

@@ -2,7 +2,7 @@ import { and, asc, count, eq, gt, gte, inArray, lt, ne, not, or, sql } from 'dri
 import { alias } from 'drizzle-orm/pg-core';
 import { auditLog } from '../../audit/table.js';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { containsText } from '../../../core/db/sql.js';
+import { containsText, firstRow } from '../../../core/db/sql.js';
 import type { Range } from '../../../core/http/page.js';
 import { firstIdOf } from '../../../core/ids.js';
 import { invitations, memberships, users, type Role } from '../../organizations/table.js';
@@ -26,17 +26,11 @@ const columns = {
 const selectMembers = (orm: Orm) =>
   orm.select(columns).from(memberships).innerJoin(users, eq(users.id, memberships.userId));
 
-export async function findMember(orm: Orm, orgId: string, userId: string) {
-  const [member] = await selectMembers(orm).where(
-    and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)),
-  );
-  return member;
-}
+export const findMember = (orm: Orm, orgId: string, userId: string) =>
+  firstRow(selectMembers(orm).where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId))));
 
-export async function findMemberByEmail(orm: Orm, orgId: string, email: string): Promise<Member | undefined> {
-  const [member] = await selectMembers(orm).where(and(eq(memberships.orgId, orgId), eq(users.email, email)));
-  return member;
-}
+export const findMemberByEmail = (orm: Orm, orgId: string, email: string): Promise<Member | undefined> =>
+  firstRow(selectMembers(orm).where(and(eq(memberships.orgId, orgId), eq(users.email, email))));
 
 export async function listMembers(
   orm: Orm,

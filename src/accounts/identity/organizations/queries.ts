@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
+import { firstRow } from '../../../core/db/sql.js';
 import type { Range } from '../../../core/http/page.js';
 import { alertRoles, lockOrganizationId, memberships, organizations } from '../../organizations/table.js';
 import { updateSession } from '../session/queries.js';
@@ -9,13 +10,10 @@ export type Organization = typeof organizations.$inferSelect;
 const isOrganization = (by: { id: string } | { slug: string }) =>
   'id' in by ? eq(organizations.id, by.id) : eq(organizations.slug, by.slug);
 
-export async function findOrganization(
+export const findOrganization = (
   orm: Orm,
   by: { id: string } | { slug: string },
-): Promise<Organization | undefined> {
-  const [organization] = await orm.select().from(organizations).where(isOrganization(by));
-  return organization;
-}
+): Promise<Organization | undefined> => firstRow(orm.select().from(organizations).where(isOrganization(by)));
 
 /** Serializes changes to members, invitations, entitlements and API keys. */
 export async function lockOrganization(
@@ -77,10 +75,8 @@ const selectMemberships = (orm: Orm, userId: string, slug?: string) =>
 export const listOrganizationsOf = (orm: Orm, userId: string, limit: number) =>
   selectMemberships(orm, userId).orderBy(asc(organizations.name), asc(organizations.slug)).limit(limit);
 
-export async function findMembershipOf(orm: Orm, userId: string, slug: string) {
-  const [membership] = await selectMemberships(orm, userId, slug);
-  return membership;
-}
+export const findMembershipOf = (orm: Orm, userId: string, slug: string) =>
+  firstRow(selectMemberships(orm, userId, slug));
 
 /** Affects only the display: each request and change reads the membership again. */
 export async function chooseOrganization(tx: Tx, sessionId: string, userId: string, slug: string) {

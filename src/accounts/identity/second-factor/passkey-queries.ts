@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, isNull, lt, lte } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
+import { firstRow } from '../../../core/db/sql.js';
 import { MINUTE_MS } from '../../../core/time.js';
 import { passkeyChallenges, passkeys } from '../table.js';
 
@@ -18,10 +19,8 @@ export function listPasskeys(orm: Orm, userId: string): Promise<Passkey[]> {
     .limit(MAX_PASSKEYS);
 }
 
-export async function findPasskey(orm: Orm, credentialId: string): Promise<Passkey | undefined> {
-  const [passkey] = await orm.select().from(passkeys).where(eq(passkeys.credentialId, credentialId));
-  return passkey;
-}
+export const findPasskey = (orm: Orm, credentialId: string): Promise<Passkey | undefined> =>
+  firstRow(orm.select().from(passkeys).where(eq(passkeys.credentialId, credentialId)));
 
 /** False if this id is already registered, for anybody. */
 export async function insertPasskey(tx: Tx, passkey: Passkey): Promise<boolean> {

@@ -1,5 +1,6 @@
 import { and, desc, eq, lte } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
+import { firstRow } from '../../../core/db/sql.js';
 import { users } from '../../organizations/table.js';
 import { identities, singleSignOns } from '../table.js';
 import type { User } from '../users/queries.js';
@@ -21,10 +22,8 @@ export async function findIdentityOwner(orm: Orm, { issuer, subject }: Identity)
 const isOf = (userId: string, issuer: string) =>
   and(eq(identities.userId, userId), eq(identities.issuer, issuer));
 
-export async function findIdentity(orm: Orm, userId: string, issuer: string) {
-  const [identity] = await orm.select().from(identities).where(isOf(userId, issuer));
-  return identity;
-}
+export const findIdentity = (orm: Orm, userId: string, issuer: string) =>
+  firstRow(orm.select().from(identities).where(isOf(userId, issuer)));
 
 export async function findLinkTime(orm: Orm, userId: string): Promise<Date | undefined> {
   const [latest] = await orm

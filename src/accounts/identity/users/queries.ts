@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, gte, inArray, isNull, lte, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { containsText, selectRows } from '../../../core/db/sql.js';
+import { containsText, selectRows, firstRow } from '../../../core/db/sql.js';
 import { memberships, users } from '../../organizations/table.js';
 import type { Range } from '../../../core/http/page.js';
 import { deleteOpenLinks, hasFactor } from '../second-factor/queries.js';
@@ -12,16 +12,12 @@ type UserName = { id: string } | { email: string };
 
 const isUser = (by: UserName) => ('id' in by ? eq(users.id, by.id) : eq(users.email, by.email));
 
-export async function findUser(orm: Orm, by: UserName): Promise<User | undefined> {
-  const [user] = await orm.select().from(users).where(isUser(by));
-  return user;
-}
+export const findUser = (orm: Orm, by: UserName): Promise<User | undefined> =>
+  firstRow(orm.select().from(users).where(isUser(by)));
 
 /** No sign-in by the user can complete in the meantime. */
-export async function lockUser(tx: Tx, by: UserName): Promise<User | undefined> {
-  const [user] = await tx.select().from(users).where(isUser(by)).for('no key update');
-  return user;
-}
+export const lockUser = (tx: Tx, by: UserName): Promise<User | undefined> =>
+  firstRow(tx.select().from(users).where(isUser(by)).for('no key update'));
 
 /** Per page of a search. */
 const MAX_SEARCHED = 100_000;
