@@ -82,3 +82,12 @@ export class AppError extends Error {
 /** `detail` completes a sentence that begins with the pointer: `must not be blank`. */
 export const placeError = (code: ErrorCode, pointer: string, detail: string): AppError =>
   new AppError(code, `${pointer} ${detail}`, { errors: [{ pointer, code, detail }] });
+
+/** The first in the chain of causes. */
+export function codeOf(error: unknown): string | undefined {
+  for (let e = error; e instanceof Error; e = e.cause) {
+    const { code } = e as NodeJS.ErrnoException;
+    if (typeof code === 'string') return code;
+  }
+  return undefined;
+}

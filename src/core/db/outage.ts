@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { codeOf } from '../errors.js';
 import { isDatabaseUnavailable, READ_ONLY, sqlState } from './client.js';
 import type { ConnectionWatch } from './connection.js';
 
@@ -52,21 +53,13 @@ const absences: Record<string, string> = {
 export function describeAwaited(error: unknown, databaseUrl = ''): string {
   const condition = describeOutage(error);
   if (sqlState(error) !== undefined) return `Waiting for the database: ${condition ?? 'it is busy'}.`;
-  const reason = absences[causeCode(error) ?? ''] ?? 'the connection closes before Postgres answers';
+  const reason = absences[codeOf(error) ?? ''] ?? 'the connection closes before Postgres answers';
   return `Waiting for Postgres at ${placeOf(databaseUrl)}: ${reason}. Start Postgres there, or stop Gauge and correct DATABASE_URL.`;
 }
 
 export function placeOf(databaseUrl: string): string {
   const { hostname, port, searchParams } = new URL(databaseUrl);
   return `${searchParams.get('host') ?? (hostname || 'localhost')}:${port || '5432'}`;
-}
-
-function causeCode(error: unknown): string | undefined {
-  for (let e = error; e instanceof Error; e = e.cause) {
-    const { code } = e as NodeJS.ErrnoException;
-    if (code !== undefined) return code;
-  }
-  return undefined;
 }
 
 /** Logs each problem once per `REPEAT_AFTER_MS`, and logs when the database can be reached again. */

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { codeOf } from '../../core/errors.js';
 import { mayRest } from '../market/book.js';
 import { addCounts, parseCount } from '../market/contracts.js';
 import type { VenueAnswer } from './venue.js';
@@ -114,12 +115,4 @@ export function readFailure(error: unknown): Extract<Failure, { kind: 'refused' 
   if (code !== undefined && neverConnected.has(code))
     return { kind: 'refused', reason: `not sent: the venue cannot be reached (${code})` };
   return { kind: 'unclear', reason: `no response: ${(error as Error).name} ${code ?? ''}`.trim() };
-}
-
-function codeOf(error: unknown): string | undefined {
-  for (let e = error; e instanceof Error; e = e.cause) {
-    const { code } = e as NodeJS.ErrnoException;
-    if (typeof code === 'string') return code;
-  }
-  return undefined;
 }

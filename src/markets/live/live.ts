@@ -1,6 +1,7 @@
 import type { WorkContext } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import type { Source } from '../../accounts/identity/source.js';
+import { findOrganization } from '../../accounts/identity/organizations/queries.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 import type { LiveExecutor, LiveOrder, RestingOrder, VenueOutcome } from '../orders/order.js';
@@ -16,7 +17,7 @@ import {
   type TradeListener,
 } from './account-stream.js';
 import { compareAccounts, lookUpHinted, reconcile, watchResting, type ReconcileDeps } from './reconcile.js';
-import { findLiveAccount, findOrgId, listOrdersNamed, updateLiveAccount } from './queries.js';
+import { findLiveAccount, listOrdersNamed, updateLiveAccount } from './queries.js';
 import { dissolveOrderGroup } from './order-group.js';
 import { createLiveStatus, type LiveReport } from './report.js';
 import { sendOrder, withdraw, type SendDeps } from './send.js';
@@ -272,7 +273,7 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   async function once(): Promise<void> {
     const before = status.report.reason;
     try {
-      const orgId = await findOrgId(db.orm, slug);
+      const orgId = (await findOrganization(db.orm, { slug }))?.id;
       owner = orgId;
       if (orgId === undefined) status.failed(`there is no Organization "${slug}"`, false);
       else {
@@ -331,7 +332,7 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
 /** @throws AppError unavailable while the accounts cannot be compared */
 async function compareToAccept(deps: ReconcileDeps, slug: string, signal: AbortSignal) {
   const { db, status } = deps;
-  const orgId = await findOrgId(db.orm, slug);
+  const orgId = (await findOrganization(db.orm, { slug }))?.id;
   const account = orgId === undefined ? undefined : await findLiveAccount(db.orm, orgId);
   if (orgId === undefined || !account)
     throw new AppError('unavailable', `The live account is not open yet: ${status.report.reason}.`);

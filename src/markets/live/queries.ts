@@ -2,7 +2,7 @@ import { and, asc, desc, eq, gte, inArray, isNotNull, sql } from 'drizzle-orm';
 import { textArray, selectRow, firstRow } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
-import { organizations, type Role } from '../../accounts/organizations/table.js';
+import type { Role } from '../../accounts/organizations/table.js';
 import type { Micros } from '../market/money.js';
 import { liveAccounts, tradingOrders } from '../ledger/orders-table.js';
 import { ledgerEntries, tradingAccounts, tradingSettlements } from '../ledger/portfolio-table.js';
@@ -16,14 +16,6 @@ const isLive = (table: Parameters<typeof ofAccount>[0], orgId: string) =>
 
 export type LiveAccountRow = typeof liveAccounts.$inferSelect;
 export type LiveOrderRow = typeof tradingOrders.$inferSelect;
-
-export async function findOrgId(orm: Orm, slug: string): Promise<string | undefined> {
-  const [row] = await orm
-    .select({ id: organizations.id })
-    .from(organizations)
-    .where(eq(organizations.slug, slug));
-  return row?.id;
-}
 
 export const findLiveAccount = (orm: Orm, orgId: string): Promise<LiveAccountRow | undefined> =>
   firstRow(orm.select().from(liveAccounts).where(eq(liveAccounts.orgId, orgId)));
