@@ -10,7 +10,7 @@ export interface LoggedAction {
   target: string;
   details: Record<string, unknown>;
   email: string | null;
-  /** Of a target that is a slug. */
+  /** The name behind a target that is a slug. */
   name?: string | undefined;
 }
 

@@ -192,7 +192,7 @@ export interface BalanceRow {
   isArchived: boolean;
   /** Per unit; null if the product costs none. */
   creditPrice: string | null;
-  /** Of a dimension's values; null without any. */
+  /** By value of a dimension; null without any. */
   creditPrices: Record<string, string> | null;
   /** JSON of the merged features; null without any. */
   features: string | null;

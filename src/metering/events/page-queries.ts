@@ -21,7 +21,7 @@ export interface UsageProduct {
   unitCap: string | null;
   /** Per unit; null if the product costs none. */
   creditPrice: string | null;
-  /** Of a dimension's values; null without any. */
+  /** By value of a dimension; null without any. */
   creditPrices: Record<string, string> | null;
   /** Null if the entitlement was deleted and only its usage remains. */
   kind: EntitlementKind | null;

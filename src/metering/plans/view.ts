@@ -21,7 +21,7 @@ type Fields = Readonly<Record<string, unknown>>;
 interface Part {
   title: string;
   fields: Fields;
-  /** What an absent field means. */
+  /** The meaning of absent fields. */
   also?: string | undefined;
 }
 
@@ -70,7 +70,7 @@ const toGrantPart = ({ key, every, ...fields }: PlanGrant) => ({
   fields,
 });
 
-/** Of all products that it names. */
+/** All products that it names. */
 export const slugsIn = ({ entitlements, grants, trial }: Definition): string[] => [
   ...entitlements.map(({ productSlug }) => productSlug),
   ...[...grants, ...(trial?.grants ?? [])].flatMap(({ productSlugs }) => productSlugs ?? []),
