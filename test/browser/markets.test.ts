@@ -269,7 +269,7 @@ it('on a phone, the ticket of a chosen market comes first, and places its order'
   expect((await page.locator('#ticket-head').boundingBox())!.y).toBeLessThan(PHONE.height / 2);
   expect(await page.locator('#desk-more').isVisible()).toBe(false);
   await place.click();
-  await page.getByText('Order placed').waitFor();
+  await page.getByText(/^Bought 1 YES for/).waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
 });
 

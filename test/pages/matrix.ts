@@ -319,6 +319,10 @@ const markets = {
     path: ({ market }) => `/dashboard/markets/${market.ticker}?side=yes&action=buy&contracts=3`,
     own: page,
   },
+  'post /dashboard/markets/watched': {
+    form: () => ({ station: 'KMIA', watch: 'yes' }),
+    own: [401, 303, 303, 303, 303],
+  },
   'post /dashboard/markets/{ticker}': {
     path: ({ market }) => `/dashboard/markets/${market.ticker}`,
     form: ({ market: { limit }, now }) => ({

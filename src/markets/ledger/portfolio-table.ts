@@ -192,3 +192,14 @@ export const portfolioHistory = pgTable(
   },
   (t) => [primaryKey({ columns: [t.orgId, t.mode, t.at] })],
 );
+
+/** Cities whose markets a member follows. */
+export const watchedMarkets = pgTable(
+  'watched_markets',
+  {
+    orgId: uuid('org_id').notNull(),
+    userId: uuid('user_id').notNull(),
+    city: text().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.userId, t.city] })],
+);

@@ -1,12 +1,12 @@
 import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
-import type { Orm } from '../../core/db/client.js';
+import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
 import { newId } from '../../core/ids.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
 import { tradingOrders, type TradeMode } from './orders-table.js';
-import { tradingAccounts, tradingPositions } from './portfolio-table.js';
+import { tradingAccounts, tradingPositions, watchedMarkets } from './portfolio-table.js';
 import type { Holding, Position } from './positions.js';
 
 /** More than the markets that the venue lists at one time, over all cities and days. */
@@ -22,6 +22,26 @@ export async function listPaperHoldings(
 ): Promise<ReadonlyMap<string, Holding>> {
   const rows = await listHoldings(orm, { orgId, mode: 'paper', eventTicker }, MAX_HOLDINGS);
   return new Map(rows.map(({ ticker, ...holding }) => [ticker, holding]));
+}
+
+interface Watcher {
+  orgId: string;
+  userId: string;
+}
+
+export async function listWatched(orm: Orm, { orgId, userId }: Watcher): Promise<ReadonlySet<string>> {
+  const { city } = watchedMarkets;
+  const own = and(eq(watchedMarkets.orgId, orgId), eq(watchedMarkets.userId, userId));
+  return new Set((await orm.select({ city }).from(watchedMarkets).where(own)).map((row) => row.city));
+}
+
+export async function setWatched(tx: Tx, watched: Watcher & { city: string }, isWatched: boolean) {
+  const { orgId, userId, city } = watchedMarkets;
+  if (isWatched) await tx.insert(watchedMarkets).values(watched).onConflictDoNothing();
+  else
+    await tx
+      .delete(watchedMarkets)
+      .where(and(eq(orgId, watched.orgId), eq(userId, watched.userId), eq(city, watched.city)));
 }
 
 export const listPaperPurchases = (orm: Orm, orgId: string) =>

@@ -21,6 +21,7 @@ import { currentSignals, signalsOff, toSignalView } from './signals-view.js';
 import { expectedOf } from './probabilities.js';
 
 const MAX_SHOWN = 60;
+const groups = ['Signals', 'Watched', 'Held', 'Withheld', 'Others'] as const;
 
 export interface DeskInput {
   snapshot: Snapshot;
@@ -30,8 +31,8 @@ export interface DeskInput {
 }
 
 /**
- * Every city's current day or hour, and others of the kind that have a signal or are held. Signals come first, then the
- * largest edge, multiplied by the share of the evidence that the gate needs.
+ * Every city's current day or hour, and others of the kind that have a signal or are held, by group, then by edge,
+ * multiplied by the share of the evidence that the gate needs.
  */
 export function listOpportunities(
   { snapshot, own, chosen, now }: DeskInput,
@@ -51,19 +52,31 @@ export function listOpportunities(
     .filter(({ station }) => isFound(station, q))
     .map((event) => {
       const day = forecastOf(snapshot.forecasts, event);
+      const { city } = event.station;
+      const chance = toChance(event, reports.get(event.eventTicker), { snapshot, day, now });
+      const isHeld = held(event) > 0;
       return {
         event,
-        city: event.station.city,
+        city,
         when: whenOf(event, now),
         href: addressOfEvent(event, { q }),
         isCurrent: event.eventTicker === chosen?.eventTicker,
         held: held(event),
-        ...toChance(event, reports.get(event.eventTicker), { snapshot, day, now }),
+        ...chance,
+        group: chance.signal
+          ? ('Signals' as const)
+          : own.watched.has(city)
+            ? ('Watched' as const)
+            : isHeld
+              ? ('Held' as const)
+              : chance.withheld
+                ? ('Withheld' as const)
+                : ('Others' as const),
       };
     })
     .sort(
       (a, b) =>
-        Number(!a.signal) - Number(!b.signal) ||
+        groups.indexOf(a.group) - groups.indexOf(b.group) ||
         b.score - a.score ||
         (a.city < b.city ? -1 : a.city > b.city ? 1 : 0),
     );

@@ -91,6 +91,8 @@ export interface OwnAccount {
   /** Undefined if the account was never opened. */
   cash: Micros | undefined;
   holdings: ReadonlyMap<string, Holding>;
+  /** Cities. */
+  watched: ReadonlySet<string>;
   /** Purchases rest in the book. */
   isWaiting: boolean;
   /** Empty if the prices are too old. */

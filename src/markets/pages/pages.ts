@@ -1,8 +1,11 @@
 import type { Request, Response, Router } from 'express';
 import { createRecentMap, type RecentMap } from '../../core/collections.js';
+import { AppError } from '../../core/errors.js';
+import { readForm } from '../../core/http/body.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { readQuery, requireOnce, type FormFields } from '../../core/pages/form.js';
 import { inSlices } from '../../core/steps.js';
+import { changeAsMember } from '../../accounts/identity/session/authority.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { Context } from '../../core/http/context.js';
@@ -40,7 +43,13 @@ import { describePlaced } from './order-view.js';
 import { orderNotices } from './order-pages.js';
 import { describeUncalibrated, toOthers, toTabs } from './overview-view.js';
 import { signalsOf } from './signals-view.js';
-import { findPaperCash, listPaperHoldings, listPaperPurchases } from '../ledger/queries.js';
+import {
+  findPaperCash,
+  listPaperHoldings,
+  listPaperPurchases,
+  listWatched,
+  setWatched,
+} from '../ledger/queries.js';
 import { addTicketRoutes, createTickets, type MarketsPagesDeps, type TicketView } from './ticket-pages.js';
 import type { TradingSwitch } from '../risk/queries.js';
 import { listLatestOrders, type ListedOrder } from '../portfolio/order-queries.js';
@@ -142,13 +151,14 @@ async function readFacts(
   snapshot: Snapshot,
 ): Promise<DeskFacts> {
   const { orm } = db;
-  const { orgId, marketAccess } = sessionOf(res);
+  const { orgId, userId, marketAccess } = sessionOf(res);
   const now = new Date(clock.now());
-  const [tradingSwitch, booked, holdings, waiting] = await Promise.all([
+  const [tradingSwitch, booked, holdings, waiting, watched] = await Promise.all([
     readSwitch(orm, orgId),
     findPaperCash(orm, orgId),
     listPaperHoldings(orm, orgId),
     listPaperPurchases(orm, orgId),
+    listWatched(orm, { orgId, userId }),
   ]);
   const cash = booked && waiting.reduce((left, { reserved }) => left - reserved, booked);
   const signals = await signalsFor(snapshot, { cash, holdings: withPurchases(holdings, waiting) }, now);
@@ -168,6 +178,7 @@ async function readFacts(
     own: {
       cash,
       holdings,
+      watched,
       isWaiting: waiting.length > 0,
       signals: areTooOld ? { ...signals, events: [] } : signals,
       areTooOld,
@@ -224,6 +235,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
         ),
       ticket,
       isChosen: asked.market !== undefined,
+      isWatched: event !== undefined && own.watched.has(event.station.city),
       ...toNotices(req, orders, ticket),
       positions: toDeskPositions(facts.positions, snapshot, mayTrade),
       orders: toDeskOrders(orders, snapshot, mayTrade),
@@ -252,6 +264,18 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
     if (choice && choice.missing !== null) res.status(404);
     const kind = asked.station ? asked.kind : (asked.tab as TemperatureKind);
     await showDesk(req, res, facts, { choice, kind, q: asked.q });
+  });
+
+  router.post('/markets/watched', async (req, res) => {
+    const { watch, ...query } = (await readForm(req, res)) as FormFields;
+    const choice = readChoiceQuery(query);
+    if (!choice.station) throw new AppError('not_found', 'There is no such station.');
+    const { id, city } = choice.station;
+    const { userId } = sessionOf(res);
+    await changeAsMember(context, req, res, (tx, orgId) =>
+      setWatched(tx, { orgId, userId, city }, watch === 'yes'),
+    );
+    res.redirect(303, eventAddress({ ...choice, station: id }));
   });
 
   addTicketRoutes(router, context, deps, tickets, async (req, res, { snapshot, market, ticket }) => {

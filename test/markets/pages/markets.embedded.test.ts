@@ -116,6 +116,28 @@ it('a search keeps cities with matching names, ignoring case, and says so if non
   expect(linksOf(city)).toContain(`${PATH}?station=KNYC&kind=daily_minimum&q=new+YORK`);
 });
 
+it('a member watches a city for themselves alone', async () => {
+  const page = await getPage(owner.browser, `${PATH}?station=KMIA`);
+  expect(textOf(page)).toContain('☆ Watch');
+  const form = { station: 'KMIA', date: '2026-07-15', watch: 'yes' };
+  const { status, headers } = await owner.browser.send('POST', `${PATH}/watched`, { form });
+  expect([status, headers.get('location')]).toEqual([303, `${PATH}?station=KMIA&date=2026-07-15`]);
+  const watched = textOf(await getPage(owner.browser, `${PATH}?station=KMIA`));
+  expect(watched).toContain('★ Watched');
+  expect(watched).toMatch(/Watched Miami/);
+  const colleague = new Browser(service.url);
+  const user = await createUser(database.db);
+  await addMember(database.db, owner.organization.id, user.id, 'member');
+  await colleague.signIn(user.email);
+  expect(textOf(await getPage(colleague, `${PATH}?station=KMIA`))).toContain('☆ Watch');
+  await owner.browser.send('POST', `${PATH}/watched`, { form: { ...form, watch: 'no' } });
+  expect(textOf(await getPage(owner.browser, `${PATH}?station=KMIA`))).toContain('☆ Watch');
+  const wrong = await owner.browser.send('POST', `${PATH}/watched`, {
+    form: { station: 'KXYZ', watch: 'yes' },
+  });
+  expect(wrong.status).toBe(404);
+});
+
 it('the page of a city shows its current day', async () => {
   const page = await getPage(owner.browser, `${PATH}?station=KNYC`);
   expect(page.status).toBe(200);

@@ -20,7 +20,7 @@ it.each([
   const signals = {
     events: [{ eventTicker: 'E', signals: [], suppressed: [side] }],
   } as unknown as SignalReport;
-  const own = { signals, holdings: new Map() } as unknown as OwnAccount;
+  const own = { signals, holdings: new Map(), watched: new Set() } as unknown as OwnAccount;
   const list = toOpportunities({ snapshot, own, chosen: undefined, now }, { kind: 'daily_maximum', q: '' });
   expect(list.none).toBe(words);
 });
@@ -52,11 +52,41 @@ it('a kind lists only its own markets, also if others are held', () => {
     events: [{ eventTicker: 'L', signals: [], suppressed, gate }],
   } as unknown as SignalReport;
   const holdings = new Map([['H-T', { side: 'yes', contracts: 3, cost: 1n }]]);
-  const own = { signals, holdings } as unknown as OwnAccount;
+  const own = { signals, holdings, watched: new Set() } as unknown as OwnAccount;
   const { rows } = toOpportunities({ snapshot, own, chosen: undefined, now }, { kind: 'hourly', q: '' });
   expect(rows.map(({ city }) => city)).toEqual(['Bb']);
-  expect(rows[0]!.withheld).toEqual({ evidence: 65 });
+  // Evidence multiplies: the logarithm of 28 is 88% of that of 43.
+  expect(rows[0]!.withheld).toEqual({ evidence: 88 });
   expect(rows[0]).toMatchObject({ what: '1 withheld', held: 0 });
+});
+
+it('groups cities: signals, watched, held, withheld, others', () => {
+  const now = new Date('2026-07-15T16:00:00Z');
+  const event = (city: string) => ({
+    eventTicker: city,
+    kind: 'daily_maximum',
+    station: { ...findStation('KNYC')!, city },
+    date: '2026-07-15',
+    markets: [{ ticker: `${city}-T`, status: 'active', closeTime: new Date('2026-07-16T05:00:00Z') }],
+  });
+  const snapshot = {
+    events: ['Aa', 'Held', 'Ww', 'Zz'].map(event),
+    forecasts: new Map(),
+    gates: { gates: [] },
+    data: { books: new Map() },
+  } as unknown as Snapshot;
+  const holdings = new Map(['Held', 'Ww'].map((city) => [`${city}-T`, { contracts: 1 }]));
+  const own = { signals: { events: [] }, holdings, watched: new Set(['Ww']) } as unknown as OwnAccount;
+  const { rows } = toOpportunities(
+    { snapshot, own, chosen: undefined, now },
+    { kind: 'daily_maximum', q: '' },
+  );
+  expect(rows.map(({ city, group }) => [city, group])).toEqual([
+    ['Ww', 'Watched'],
+    ['Held', 'Held'],
+    ['Aa', 'Others'],
+    ['Zz', 'Others'],
+  ]);
 });
 
 describe('the note beside a position', () => {
