@@ -3,6 +3,7 @@ import type { Router } from 'express';
 import { selectFromAll } from '../core/db/shards.js';
 import { toPattern } from '../core/db/sql.js';
 import { findSearchEnd, listUsers } from '../accounts/identity/users/queries.js';
+import { listServiceKeys } from '../accounts/service-keys/queries.js';
 import { pageRouter } from '../core/pages/layout.js';
 import { listConsoleSections, type ConsoleSection } from '../dashboard/frame.js';
 import { findPages, MAX_HITS, showSearch, type FindForOperator } from '../dashboard/search/search.js';
@@ -11,6 +12,8 @@ import { addressOf, CONSOLE, PEOPLE, type ConsoleDeps } from './page.js';
 
 /** Every key begins with `org_live_` or `org_test_`. */
 const MIN_PREFIX = 10;
+/** The newest service keys. */
+const MAX_SCANNED = 200;
 
 interface SearchDeps extends ConsoleDeps {
   sections: readonly ConsoleSection[];
@@ -18,8 +21,7 @@ interface SearchDeps extends ConsoleDeps {
 }
 
 export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): Router {
-  const pages = [
-    ...listConsoleSections(deps, sections),
+  const actions = [
     { href: `${CONSOLE}/new-customer`, label: 'New customer', words: 'create add invite organization owner' },
     { href: `${CONSOLE}/service-keys/new`, label: 'New service key', words: 'create add secret token' },
     { href: `${CONSOLE}/operators/invite`, label: 'Invite an operator', words: 'add colleague' },
@@ -27,18 +29,26 @@ export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): 
     { href: '/docs/reference/operator', label: 'Operator reference', words: 'documentation api' },
   ];
   const all: FindForOperator[] = [
-    (query) => Promise.resolve([findPages(query, pages)]),
+    (query) => Promise.resolve([findPages(query, [...listConsoleSections(deps, sections), ...actions])]),
     createCustomerFinder(deps),
     createKeyFinder(deps),
+    createServiceKeyFinder(deps),
     ...finders,
   ];
   const router = pageRouter();
-  router.get('/search', (req, res) =>
-    showSearch(deps, req, res, `${CONSOLE}/search`, async (query) =>
-      (await Promise.all(all.map((find) => find(query)))).flat(),
-    ),
-  );
+  const find = async (query: string) => (await Promise.all(all.map((one) => one(query)))).flat();
+  router.get('/search', (req, res) => showSearch(deps, req, res, `${CONSOLE}/search`, find, actions));
   return router;
+}
+
+function createServiceKeyFinder({ db }: ConsoleDeps): FindForOperator {
+  return async (query) => {
+    const keys = await listServiceKeys(db.orm, { limit: MAX_SCANNED, after: undefined });
+    const hits = keys
+      .filter(({ name, prefix }) => `${name} ${prefix}`.toLowerCase().includes(query.toLowerCase()))
+      .map(({ id, name, prefix }) => ({ href: `${CONSOLE}/service-keys/${id}`, name, note: `${prefix}…` }));
+    return [{ label: 'Service keys', hits }];
+  };
 }
 
 /** By the beginning of a secret. */

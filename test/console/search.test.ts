@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from 'vitest';
 import { createUser, type Browser } from '../support/accounts.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';
-import { createKey, createOrganization } from '../support/fixtures.js';
+import { createKey, createOrganization, createServiceKey } from '../support/fixtures.js';
 import { signedInOperator } from '../support/operators.js';
 import { useService } from '../support/use.js';
 
@@ -35,6 +35,9 @@ it('finds customers, people and pages by any part of their name', async () => {
     ['statement', '/console'],
   ] as const)
     expect([q, (await search(q)).links]).toEqual([q, expect.arrayContaining([page])]);
+  const key = await createServiceKey(database.db, ['usage:read']);
+  expect((await search('t service k')).links).toContain(`/console/service-keys/${key.id}`);
+  expect((await search('')).links).toContain('/console/new-customer');
 });
 
 it('finds keys by the beginning of their secret, events by their key and people by their address', async () => {

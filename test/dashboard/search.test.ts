@@ -88,6 +88,7 @@ describe('the search of the dashboard', () => {
       for (const link of links)
         expect([link, (await owner.browser.get(link, html)).status]).toEqual([link, 200]);
     }
+    expect((await search(owner, '')).links).toContain('/dashboard/members/invite');
     expect((await search(owner, 'otate xyz')).links).toEqual(['/docs/search?q=otate+xyz']);
   });
 

@@ -57,8 +57,7 @@ function createDialog({ pathname }) {
     timer = setTimeout(ask, PAUSE_MS);
   });
   async function ask() {
-    latestQuery = queryOf(input);
-    if (latestQuery === '') return show('', []);
+    latestQuery = withoutSecret(input.value.trim());
     const query = latestQuery;
     try {
       const response = await fetch(`${pathname}?${new URLSearchParams({ q: query })}`);
@@ -80,7 +79,7 @@ function createDialog({ pathname }) {
 
   form.addEventListener('submit', (event) => {
     const [first] = links();
-    if (!first || resultsQuery !== queryOf(input)) return;
+    if (!first || resultsQuery !== withoutSecret(input.value.trim())) return;
     event.preventDefault();
     location.assign(first.href);
   });
@@ -97,13 +96,14 @@ function createDialog({ pathname }) {
   dialog.addEventListener('click', ({ target }) => {
     if (target === dialog) dialog.close();
   });
+  void ask();
   return dialog;
 }
 
 /**
  * Shortens an API key to its first characters, which are enough to find it, so that the secret never leaves the page.
  */
-const queryOf = ({ value }) => value.trim().replace(/^(org_(?:live|test)_.{3}).*/, '$1');
+export const withoutSecret = (text) => text.replace(/^(\s*org_(?:live|test)_.{3}).*/, '$1');
 
 const failure = () => make('p', { textContent: 'No response. Press Enter to open the search page.' });
 

@@ -5,11 +5,17 @@ import { listMembers } from '../../accounts/identity/members/queries.js';
 import { sessionOf, type SessionPrincipal } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import { listEndpoints } from '../../accounts/webhooks/queries.js';
-import type { Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { listSections, type Section } from '../frame.js';
-import { findPages, MAX_HITS, showSearch, type FindForMember, type SearchGroup } from './search.js';
+import {
+  findPages,
+  MAX_HITS,
+  showSearch,
+  type FindForMember,
+  type FoundPage,
+  type SearchGroup,
+} from './search.js';
 
 const PATH = '/dashboard/search';
 
@@ -21,21 +27,22 @@ interface SearchDeps extends Pick<Context, 'db' | 'clock'> {
 export function searchPages({ sections, finders, ...deps }: SearchDeps): Router {
   const router = pageRouter();
   const all: FindForMember[] = [
-    async (query, me) => [findPages(query, await listPages(deps.db.orm, sections, me))],
+    async (query, me) => {
+      const pages = [...(await listSections(deps.db.orm, sections, me)), ...listActions(me)];
+      return [findPages(query, pages)];
+    },
     createAccountsFinder(deps),
     ...finders,
   ];
   router.get('/search', async (req, res) => {
     const me = sessionOf(res);
-    await showSearch(deps, req, res, PATH, async (query) =>
-      (await Promise.all(all.map((find) => find(query, me)))).flat(),
-    );
+    const find = async (query: string) => (await Promise.all(all.map((one) => one(query, me)))).flat();
+    await showSearch(deps, req, res, PATH, find, listActions(me));
   });
   return router;
 }
 
-const listPages = async (orm: Orm, sections: readonly Section[], me: SessionPrincipal) => [
-  ...(await listSections(orm, sections, me)),
+const listActions = (me: SessionPrincipal): FoundPage[] => [
   ...(isManager(me.role)
     ? [
         { href: '/dashboard/api-keys/new', label: 'New API key', words: 'create add secret token' },

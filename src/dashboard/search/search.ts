@@ -69,13 +69,14 @@ export async function showSearch(
   res: Response,
   path: string,
   find: (query: string) => Promise<SearchGroup[]>,
+  suggested: readonly FoundPage[],
 ): Promise<void> {
   const query = readQuery(req);
   const { form, result } = await tryQuery(res, query, async () => {
     const q = parseQueryForm(querySchema, query).q?.trim();
     // A secret pasted into the search must not stay in the URL.
     if (q !== undefined && isSecretShaped(q)) return { secret: q };
-    return { q, groups: q ? joinGroups(await find(q), q) : undefined };
+    return { q, groups: q ? joinGroups(await find(q), q) : [findPages('', suggested)] };
   });
   if (result?.secret !== undefined) {
     res.redirect(303, toAddress(path, { q: result.secret.slice(0, 12) }));

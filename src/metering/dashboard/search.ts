@@ -10,7 +10,10 @@ import {
   type FindForOperator,
 } from '../../dashboard/search/search.js';
 import { findGrantedProducts, listProducts } from '../entitlements/queries.js';
+import { listPlans } from '../plans/queries.js';
 import { listEventsFrom } from '../events/event-queries.js';
+
+const MAX_PLANS = 200;
 
 const pages = [
   { href: '/dashboard/usage/alerts', label: 'Usage alerts', words: 'notify threshold limit budget' },
@@ -50,7 +53,14 @@ export function createMeteringOperatorFinder({ db }: Pick<Context, 'db'>): FindF
   return async (query) => {
     const products = await listProducts(db.orm, { after: undefined, limit: MAX_HITS }, query);
     const events = await findEvents(db, query);
+    const plans = await listPlans(db.orm, { after: undefined, limit: MAX_PLANS });
     return [
+      {
+        label: 'Plans',
+        hits: plans
+          .filter(({ slug, name }) => `${name} ${slug}`.toLowerCase().includes(query.toLowerCase()))
+          .map(({ slug, name }) => ({ href: `/console/plans/${slug}`, name, note: slug })),
+      },
       {
         label: 'Products',
         hits: products.map(({ slug, name }) => ({ href: `/console/products/${slug}`, name, note: slug })),
