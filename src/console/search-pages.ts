@@ -44,10 +44,12 @@ export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): 
 function createServiceKeyFinder({ db }: ConsoleDeps): FindForOperator {
   return async (query) => {
     const keys = await listServiceKeys(db.orm, { limit: MAX_SCANNED, after: undefined });
-    const hits = keys
-      .filter(({ name, prefix }) => `${name} ${prefix}`.toLowerCase().includes(query.toLowerCase()))
-      .map(({ id, name, prefix }) => ({ href: `${CONSOLE}/service-keys/${id}`, name, note: `${prefix}…` }));
-    return [{ label: 'Service keys', hits }];
+    const pages = keys.map(({ id, name, prefix }) => ({
+      href: `${CONSOLE}/service-keys/${id}`,
+      label: name,
+      words: prefix.toLowerCase(),
+    }));
+    return [{ ...findPages(query, pages), label: 'Service keys' }];
   };
 }
 

@@ -48,6 +48,7 @@ export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Sect
   return async (res, section) => {
     const me = res.locals.session as SessionPrincipal | undefined;
     const person = (res.locals.person as SessionPerson | undefined) ?? me;
+    const shown = me && !me.isArchived ? await listSections(db.orm, sections, me) : [];
     const organizations = person ? await listOrganizationsOf(db.orm, person.userId, MAX_CHOICES + 1) : [];
     return {
       me,
@@ -56,24 +57,10 @@ export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Sect
       hasMoreOrganizations: organizations.length > MAX_CHOICES,
       place: 'Dashboard',
       home: '/dashboard',
-      navigation: me && !me.isArchived ? await navigationOf(db.orm, sections, me, section) : [],
+      navigation: shown.map((each) => ({ ...each, isCurrent: each.id === section })),
     };
   };
 }
-
-const navigationOf = async (
-  orm: Orm,
-  sections: readonly Section[],
-  me: SessionPrincipal,
-  current: string | undefined,
-) =>
-  (await listSections(orm, sections, me)).map(({ id, href, label, beginsGroup }) => ({
-    id,
-    href,
-    label,
-    beginsGroup,
-    isCurrent: id === current,
-  }));
 
 /** Products' sections are between the dashboard's own. */
 export async function listSections(
@@ -117,7 +104,7 @@ export function createConsoleFrame(
       hasMoreOrganizations: false,
       place: 'Console',
       home: '/console',
-      navigation: all.map(({ id, href, label }) => ({ id, href, label, isCurrent: id === section })),
+      navigation: all.map((each) => ({ ...each, isCurrent: each.id === section })),
     });
 }
 

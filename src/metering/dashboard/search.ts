@@ -10,10 +10,11 @@ import {
   type FindForOperator,
 } from '../../dashboard/search/search.js';
 import { findGrantedProducts, listProducts } from '../entitlements/queries.js';
-import { listPlans } from '../plans/queries.js';
+import { listPlans, type Plan } from '../plans/queries.js';
 import { listEventsFrom } from '../events/event-queries.js';
 
 const MAX_PLANS = 200;
+const toPlanPage = ({ slug, name }: Plan) => ({ href: `/console/plans/${slug}`, label: name, words: slug });
 
 const pages = [
   { href: '/dashboard/usage/alerts', label: 'Usage alerts', words: 'notify threshold limit budget' },
@@ -55,12 +56,7 @@ export function createMeteringOperatorFinder({ db }: Pick<Context, 'db'>): FindF
     const events = await findEvents(db, query);
     const plans = await listPlans(db.orm, { after: undefined, limit: MAX_PLANS });
     return [
-      {
-        label: 'Plans',
-        hits: plans
-          .filter(({ slug, name }) => `${name} ${slug}`.toLowerCase().includes(query.toLowerCase()))
-          .map(({ slug, name }) => ({ href: `/console/plans/${slug}`, name, note: slug })),
-      },
+      { ...findPages(query, plans.map(toPlanPage)), label: 'Plans' },
       {
         label: 'Products',
         hits: products.map(({ slug, name }) => ({ href: `/console/products/${slug}`, name, note: slug })),
