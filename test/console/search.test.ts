@@ -3,6 +3,7 @@ import { createUser, type Browser } from '../support/accounts.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { createKey, createOrganization, createServiceKey } from '../support/fixtures.js';
+import { operatorClient } from '../support/operator.js';
 import { signedInOperator } from '../support/operators.js';
 import { useService } from '../support/use.js';
 
@@ -35,6 +36,9 @@ it('finds customers, people and pages by any part of their name', async () => {
     ['statement', '/console'],
   ] as const)
     expect([q, (await search(q)).links]).toEqual([q, expect.arrayContaining([page])]);
+  const call = operatorClient(() => service);
+  await call('PUT', '/plans/gold-tier', { name: 'Golden', entitlements: [] });
+  expect((await search('gold')).links[0]).toBe('/console/plans/gold-tier');
   const key = await createServiceKey(database.db, ['usage:read']);
   expect((await search('t service k')).links).toContain(`/console/service-keys/${key.id}`);
   expect((await search('')).links).toContain('/console/new-customer');

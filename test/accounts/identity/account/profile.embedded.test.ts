@@ -36,6 +36,11 @@ describe('account pages', () => {
     expect((await browser.get('/login', html)).text).toContain(`href="${ACCOUNT}"`);
   });
 
+  it('say that the service offers no single sign-on', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    expect((await open(browser, '/single-sign-on')).text).toContain('does not offer single sign-on');
+  });
+
   it('redirect through the sign-in and back', async () => {
     for (const path of pages) {
       const answer = await open(new Browser(service.url), path);
