@@ -80,14 +80,16 @@ interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log' | 'metrics'> {
 
 export function customerPages(deps: CustomerDeps): Router {
   const router = pageRouter();
-  addList(router, deps);
-  addNew(router, deps);
+  const reader = createReader(deps);
+  addList(router, deps, reader.read);
+  addNew(router, deps, reader.forget);
+  addOverview(router, deps);
   addSettings(router, deps);
   addArchive(router, deps);
   return router;
 }
 
-function addList(router: Router, deps: CustomerDeps): void {
+function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof createReader>['read']): void {
   const { db, clock, summaries } = deps;
   const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
   const columns: CustomerColumn[] = [
@@ -99,7 +101,6 @@ function addList(router: Router, deps: CustomerDeps): void {
     signal: oneOf(signals.map(({ id }) => id)).optional(),
     sort: oneOf(columns.flatMap(({ id }) => [id, `-${id}`])).default('name'),
   });
-  const readAll = createReader(deps);
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
@@ -154,7 +155,7 @@ function addList(router: Router, deps: CustomerDeps): void {
 }
 
 /** The customer, its plan and its owner's invitation are one transaction. */
-function addNew(router: Router, deps: CustomerDeps): void {
+function addNew(router: Router, deps: CustomerDeps, forget: () => void): void {
   const { hasMarkets, mail } = deps.config;
   const parts = deps.summaries.flatMap(({ newCustomer }) => newCustomer ?? []);
 
@@ -174,6 +175,7 @@ function addNew(router: Router, deps: CustomerDeps): void {
         return { customer: resource, ends, invitation: owner && invited && { ...owner, ...invited } };
       });
       for (const end of ends) end(deps.metrics);
+      forget();
       if (invitation) await showInvitation(deps, req, res, customer, invitation);
       else res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
     },
@@ -215,11 +217,12 @@ function createReader(deps: CustomerDeps) {
       deps.log.warn({ err: error }, 'the figures of all customers could not be read');
       return latest;
     });
-  return async (isNeeded: boolean): Promise<AllFacts | undefined> => {
+  const read = async (isNeeded: boolean): Promise<AllFacts | undefined> => {
     if (latest && Math.abs(deps.clock.now() - latest.atMs) < MINUTE_MS) return latest;
     if (isNeeded && !latest) return run();
     return Promise.race([refresh(), setTimeout(PATIENCE_MS, undefined, { ref: false }).then(() => latest)]);
   };
+  return { read, forget: () => (latest = undefined) };
 }
 
 async function readAllFacts({ db, clock, summaries }: CustomerDeps): Promise<AllFacts> {
@@ -271,15 +274,35 @@ function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) 
 
 const notices = {
   created: 'Customer created.',
-  saved: 'Saved. It takes effect on the next request.',
   archived: 'Archived. Its API keys and pages stop working, starting with the next request.',
   restored: 'Restored. Everything is as it was.',
 };
 
-function addSettings(router: Router, deps: CustomerDeps): void {
-  const { db, clock, config, summaries } = deps;
+function addOverview(router: Router, deps: CustomerDeps): void {
+  const { db, clock, summaries } = deps;
 
-  addForm(router, '/customers/:slug', {
+  router.get('/customers/:slug', async (req, res) => {
+    const customer = await readCustomer(deps, req);
+    const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
+    const [summary] = await toCustomerViews(deps, [found]);
+    const panels: { view: string; data: object }[] = [];
+    for (const { panel } of summaries)
+      if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
+    const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
+    await renderCustomer(deps, req, res, page, customer, {
+      summary,
+      headers: summaries.map(({ header }) => header),
+      panels,
+      changes: await readTimeline(deps, customer.id),
+      memberCount: await countMembers(db.orm, customer.id),
+    });
+  });
+}
+
+function addSettings(router: Router, deps: CustomerDeps): void {
+  const { config } = deps;
+
+  addForm(router, '/customers/:slug/settings', {
     async act(req, res, fields) {
       const { slug } = await readCustomer(deps, req);
       const { name, marketAccess, stripeCustomerId, ...checked } = parseInput(
@@ -302,16 +325,10 @@ function addSettings(router: Router, deps: CustomerDeps): void {
         if (isDangerous(current, input)) await confirmDanger(tx, res, source);
         await putOrganization(tx, slug, input, source);
       });
-      res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
+      res.redirect(303, toAddress(`${addressOf(slug)}/settings`, { done: 'saved' }));
     },
     async show(req, res, form) {
       const customer = await readCustomer(deps, req);
-      const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
-      const [summary] = await toCustomerViews(deps, [found]);
-      const memberCount = await countMembers(db.orm, customer.id);
-      const panels: { view: string; data: object }[] = [];
-      for (const { panel } of summaries)
-        if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
       const { name, requireSecondFactor, requireSingleSignOn, mayCorrect, marketAccess, stripeCustomerId } =
         customer;
       const given = {
@@ -322,16 +339,16 @@ function addSettings(router: Router, deps: CustomerDeps): void {
         marketAccess,
         stripeCustomerId: stripeCustomerId ?? '',
       };
-      const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
+      const page = {
+        view: 'console/customer-settings',
+        tab: 'settings',
+        title: 'Settings',
+        notices: { saved: 'Saved. It takes effect on the next request.' },
+      };
       await renderCustomer(deps, req, res, page, customer, {
         form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
-        summary,
-        headers: summaries.map(({ header }) => header),
-        panels,
-        changes: await readTimeline(deps, customer.id),
         hasMarkets: config.hasMarkets,
         hasSingleSignOn: config.singleSignOn !== undefined || requireSingleSignOn,
-        memberCount,
       });
     },
   });
@@ -387,7 +404,7 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
     async show(req, res, form) {
       const customer = await readCustomer(deps, req);
       const title = customer.archivedAt === null ? 'Archive' : 'Restore';
-      await renderCustomer(deps, req, res, { view: 'console/archive', tab: 'overview', title }, customer, {
+      await renderCustomer(deps, req, res, { view: 'console/archive', tab: 'settings', title }, customer, {
         form,
       });
     },

@@ -44,6 +44,7 @@ const ownTabs: CustomerTab[] = [
   { id: 'portal', place: 6.5, path: '/portal', label: 'Portal' },
   { id: 'webhooks', place: 7, path: '/webhooks', label: 'Webhooks' },
   { id: 'audit-log', place: 8, path: '/audit-log', label: 'Audit log' },
+  { id: 'settings', place: 9, path: '/settings', label: 'Settings' },
 ];
 
 export interface CustomerPage {
