@@ -21,15 +21,15 @@ import { marketAccesses, type MarketAccess } from '../accounts/organizations/tab
 import { inviteAsOperator } from '../accounts/identity/members/invitations.js';
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
-import { readLatestChanges, withoutLinks } from '../dashboard/audit-log/view.js';
+import { readLatestChanges } from '../dashboard/audit-log/view.js';
 import {
   findCustomer,
   findIds,
   listFailures,
   listCustomers,
   ownSignals,
-  states,
   type Customer,
+  type CustomerFilter,
   type Signal,
 } from './customer-queries.js';
 import type {
@@ -40,7 +40,7 @@ import type {
   SortedFacts,
   Tile,
 } from './customer-summary.js';
-import { addressOf, CONSOLE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+import { addressOf, CONSOLE, linkToTabs, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 import { inviteSchema, showInvitation, withEmail } from './people-pages.js';
 
 /** Per page. */
@@ -48,7 +48,6 @@ const LISTED = 25;
 
 const querySchema = z.object({
   search: text(254).optional(),
-  state: z.enum(states, 'must be one of the options').default('current'),
   page: z
     .string()
     .regex(/^[1-9]\d{0,3}$/, 'must be a whole number from 1 to 9999')
@@ -89,6 +88,12 @@ export function customerPages(deps: CustomerDeps): Router {
   return router;
 }
 
+/** Without one of them, archived customers are left out. */
+const otherStates: { id: CustomerFilter['state']; label: string }[] = [
+  { id: 'archived', label: 'Archived' },
+  { id: 'all', label: 'Archived or not' },
+];
+
 function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof createReader>['read']): void {
   const { db, clock, summaries } = deps;
   const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
@@ -98,7 +103,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
   ];
   const oneOf = <T extends string>(values: readonly T[]) => z.enum(values, 'must be one of the options');
   const schema = querySchema.extend({
-    signal: oneOf(signals.map(({ id }) => id)).optional(),
+    signal: oneOf([...signals, ...otherStates].map(({ id }) => id)).optional(),
     sort: oneOf(columns.flatMap(({ id }) => [id, `-${id}`])).default('name'),
   });
 
@@ -109,11 +114,11 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
     const all = await readAll(isSorted || isOfProduct);
     const facts = all?.facts ?? [];
     const { form, result } = await tryQuery(res, query, async () => {
-      const { search, page, signal: id, state, sort } = parseQueryForm(schema, query);
+      const { search, page, signal: id, sort } = parseQueryForm(schema, query);
       const signal = signals.find((one) => one.id === id);
       const column = sort.replace('-', '');
       const filter = {
-        state,
+        state: otherStates.find((state) => state.id === id)?.id ?? 'current',
         search: search?.trim() || undefined,
         ids: signal && (await listSignalled(deps, facts, signal)),
       };
@@ -123,7 +128,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
         isReversed: sort === '-name',
         ranks: column === 'name' ? undefined : toRanks(facts, column, sort !== column),
       });
-      const shown = { search: filter.search, signal: id, state: query.state as string | undefined };
+      const shown = { search: filter.search, signal: id };
       const to = (asked: Query) =>
         toAddress(CONSOLE, { ...shown, sort: sort === 'name' ? undefined : sort, ...asked });
       return {
@@ -143,13 +148,13 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
     });
     const page = { view: 'console/customers', title: 'Customers', section: 'customers' };
     await renderPage(deps, req, res, page, {
-      form: { ...form, values: { state: 'current', ...form.values } },
+      form,
       result,
-      signals,
+      signals: [...signals, ...otherStates],
       cells: summaries.map(({ view }) => view),
       tiles: all?.tiles.map(({ query: asked, ...tile }) => ({ ...tile, href: toAddress(CONSOLE, asked) })),
       readAt: all && new Date(all.atMs),
-      isFiltered: ['search', 'signal', 'state'].some((name) => name in query),
+      isFiltered: ['search', 'signal'].some((name) => name in query),
     });
   });
 }
@@ -293,7 +298,7 @@ function addOverview(router: Router, deps: CustomerDeps): void {
       summary,
       headers: summaries.map(({ header }) => header),
       panels,
-      changes: await readTimeline(deps, customer.id),
+      changes: await readTimeline(deps, customer),
       memberCount: await countMembers(db.orm, customer.id),
     });
   });
@@ -356,7 +361,10 @@ function addSettings(router: Router, deps: CustomerDeps): void {
 
 const TIMELINE = 12;
 
-async function readTimeline({ db: { orm }, wording, summaries }: CustomerDeps, orgId: string) {
+async function readTimeline(deps: CustomerDeps, customer: Organization) {
+  const { wording, summaries } = deps;
+  const { orm } = deps.db;
+  const orgId = customer.id;
   const changes = await readLatestChanges(orm, wording, orgId, TIMELINE);
   const failures = await listFailures(orm, orgId, TIMELINE);
   const moments: Moment[] = failures.map(({ url, since }) => ({
@@ -365,7 +373,7 @@ async function readTimeline({ db: { orm }, wording, summaries }: CustomerDeps, o
   }));
   for (const summary of summaries)
     moments.push(...((await summary.listMoments?.(orm, orgId, TIMELINE)) ?? []));
-  return [...changes.map(withoutLinks), ...moments]
+  return [...changes.map(linkToTabs(deps, customer)), ...moments]
     .toSorted((a, b) => b.at.getTime() - a.at.getTime())
     .slice(0, TIMELINE);
 }
