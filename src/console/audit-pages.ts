@@ -14,7 +14,15 @@ import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { readAuditForm, readAuditView } from '../dashboard/audit-log/pages.js';
 import type { ConsoleSection } from '../dashboard/frame.js';
 import { nameOperators, toEntryView, withoutLinks, type Actor } from '../dashboard/audit-log/view.js';
-import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+import {
+  addressOf,
+  CONSOLE,
+  linkToTabs,
+  PAGE_SIZE,
+  readCustomer,
+  renderCustomer,
+  type ConsoleDeps,
+} from './page.js';
 
 const PATH = `${CONSOLE}/audit-log`;
 const MAX_ACTIONS = 200;
@@ -31,7 +39,7 @@ export function consoleAuditPages(
     const path = `${addressOf(customer.slug)}/audit-log`;
     const view = await readAuditView(deps, customer.id, path, filter, form.values);
     const page = { view: 'console/customer-log', tab: 'audit-log', title: 'Audit log' };
-    const entries = view.entries.map(withoutLinks);
+    const entries = view.entries.map(linkToTabs(deps, customer));
     await renderCustomer(deps, req, res, page, customer, { form, ...view, entries });
   });
 

@@ -21,15 +21,15 @@ import { marketAccesses, type MarketAccess } from '../accounts/organizations/tab
 import { inviteAsOperator } from '../accounts/identity/members/invitations.js';
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
-import { readLatestChanges, withoutLinks } from '../dashboard/audit-log/view.js';
+import { readLatestChanges } from '../dashboard/audit-log/view.js';
 import {
   findCustomer,
   findIds,
   listFailures,
   listCustomers,
   ownSignals,
-  states,
   type Customer,
+  type CustomerFilter,
   type Signal,
 } from './customer-queries.js';
 import type {
@@ -40,7 +40,7 @@ import type {
   SortedFacts,
   Tile,
 } from './customer-summary.js';
-import { addressOf, CONSOLE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+import { addressOf, CONSOLE, linkToTabs, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 import { inviteSchema, showInvitation, withEmail } from './people-pages.js';
 
 /** Per page. */
@@ -48,7 +48,6 @@ const LISTED = 25;
 
 const querySchema = z.object({
   search: text(254).optional(),
-  state: z.enum(states, 'must be one of the options').default('current'),
   page: z
     .string()
     .regex(/^[1-9]\d{0,3}$/, 'must be a whole number from 1 to 9999')
@@ -80,14 +79,22 @@ interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log' | 'metrics'> {
 
 export function customerPages(deps: CustomerDeps): Router {
   const router = pageRouter();
-  addList(router, deps);
-  addNew(router, deps);
+  const reader = createReader(deps);
+  addList(router, deps, reader.read);
+  addNew(router, deps, reader.forget);
+  addOverview(router, deps);
   addSettings(router, deps);
   addArchive(router, deps);
   return router;
 }
 
-function addList(router: Router, deps: CustomerDeps): void {
+/** Without one of them, archived customers are left out. */
+const otherStates: { id: CustomerFilter['state']; label: string }[] = [
+  { id: 'archived', label: 'Archived' },
+  { id: 'all', label: 'Archived or not' },
+];
+
+function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof createReader>['read']): void {
   const { db, clock, summaries } = deps;
   const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
   const columns: CustomerColumn[] = [
@@ -96,10 +103,9 @@ function addList(router: Router, deps: CustomerDeps): void {
   ];
   const oneOf = <T extends string>(values: readonly T[]) => z.enum(values, 'must be one of the options');
   const schema = querySchema.extend({
-    signal: oneOf(signals.map(({ id }) => id)).optional(),
+    signal: oneOf([...signals, ...otherStates].map(({ id }) => id)).optional(),
     sort: oneOf(columns.flatMap(({ id }) => [id, `-${id}`])).default('name'),
   });
-  const readAll = createReader(deps);
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
@@ -108,11 +114,11 @@ function addList(router: Router, deps: CustomerDeps): void {
     const all = await readAll(isSorted || isOfProduct);
     const facts = all?.facts ?? [];
     const { form, result } = await tryQuery(res, query, async () => {
-      const { search, page, signal: id, state, sort } = parseQueryForm(schema, query);
+      const { search, page, signal: id, sort } = parseQueryForm(schema, query);
       const signal = signals.find((one) => one.id === id);
       const column = sort.replace('-', '');
       const filter = {
-        state,
+        state: otherStates.find((state) => state.id === id)?.id ?? 'current',
         search: search?.trim() || undefined,
         ids: signal && (await listSignalled(deps, facts, signal)),
       };
@@ -122,7 +128,7 @@ function addList(router: Router, deps: CustomerDeps): void {
         isReversed: sort === '-name',
         ranks: column === 'name' ? undefined : toRanks(facts, column, sort !== column),
       });
-      const shown = { search: filter.search, signal: id, state: query.state as string | undefined };
+      const shown = { search: filter.search, signal: id };
       const to = (asked: Query) =>
         toAddress(CONSOLE, { ...shown, sort: sort === 'name' ? undefined : sort, ...asked });
       return {
@@ -142,19 +148,19 @@ function addList(router: Router, deps: CustomerDeps): void {
     });
     const page = { view: 'console/customers', title: 'Customers', section: 'customers' };
     await renderPage(deps, req, res, page, {
-      form: { ...form, values: { state: 'current', ...form.values } },
+      form,
       result,
-      signals,
+      signals: [...signals, ...otherStates],
       cells: summaries.map(({ view }) => view),
       tiles: all?.tiles.map(({ query: asked, ...tile }) => ({ ...tile, href: toAddress(CONSOLE, asked) })),
       readAt: all && new Date(all.atMs),
-      isFiltered: ['search', 'signal', 'state'].some((name) => name in query),
+      isFiltered: ['search', 'signal'].some((name) => name in query),
     });
   });
 }
 
 /** The customer, its plan and its owner's invitation are one transaction. */
-function addNew(router: Router, deps: CustomerDeps): void {
+function addNew(router: Router, deps: CustomerDeps, forget: () => void): void {
   const { hasMarkets, mail } = deps.config;
   const parts = deps.summaries.flatMap(({ newCustomer }) => newCustomer ?? []);
 
@@ -174,6 +180,7 @@ function addNew(router: Router, deps: CustomerDeps): void {
         return { customer: resource, ends, invitation: owner && invited && { ...owner, ...invited } };
       });
       for (const end of ends) end(deps.metrics);
+      forget();
       if (invitation) await showInvitation(deps, req, res, customer, invitation);
       else res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
     },
@@ -215,11 +222,12 @@ function createReader(deps: CustomerDeps) {
       deps.log.warn({ err: error }, 'the figures of all customers could not be read');
       return latest;
     });
-  return async (isNeeded: boolean): Promise<AllFacts | undefined> => {
+  const read = async (isNeeded: boolean): Promise<AllFacts | undefined> => {
     if (latest && Math.abs(deps.clock.now() - latest.atMs) < MINUTE_MS) return latest;
     if (isNeeded && !latest) return run();
     return Promise.race([refresh(), setTimeout(PATIENCE_MS, undefined, { ref: false }).then(() => latest)]);
   };
+  return { read, forget: () => (latest = undefined) };
 }
 
 async function readAllFacts({ db, clock, summaries }: CustomerDeps): Promise<AllFacts> {
@@ -271,15 +279,35 @@ function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) 
 
 const notices = {
   created: 'Customer created.',
-  saved: 'Saved. It takes effect on the next request.',
   archived: 'Archived. Its API keys and pages stop working, starting with the next request.',
   restored: 'Restored. Everything is as it was.',
 };
 
-function addSettings(router: Router, deps: CustomerDeps): void {
-  const { db, clock, config, summaries } = deps;
+function addOverview(router: Router, deps: CustomerDeps): void {
+  const { db, clock, summaries } = deps;
 
-  addForm(router, '/customers/:slug', {
+  router.get('/customers/:slug', async (req, res) => {
+    const customer = await readCustomer(deps, req);
+    const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
+    const [summary] = await toCustomerViews(deps, [found]);
+    const panels: { view: string; data: object }[] = [];
+    for (const { panel } of summaries)
+      if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
+    const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
+    await renderCustomer(deps, req, res, page, customer, {
+      summary,
+      headers: summaries.map(({ header }) => header),
+      panels,
+      changes: await readTimeline(deps, customer),
+      memberCount: await countMembers(db.orm, customer.id),
+    });
+  });
+}
+
+function addSettings(router: Router, deps: CustomerDeps): void {
+  const { config } = deps;
+
+  addForm(router, '/customers/:slug/settings', {
     async act(req, res, fields) {
       const { slug } = await readCustomer(deps, req);
       const { name, marketAccess, stripeCustomerId, ...checked } = parseInput(
@@ -302,16 +330,10 @@ function addSettings(router: Router, deps: CustomerDeps): void {
         if (isDangerous(current, input)) await confirmDanger(tx, res, source);
         await putOrganization(tx, slug, input, source);
       });
-      res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
+      res.redirect(303, toAddress(`${addressOf(slug)}/settings`, { done: 'saved' }));
     },
     async show(req, res, form) {
       const customer = await readCustomer(deps, req);
-      const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
-      const [summary] = await toCustomerViews(deps, [found]);
-      const memberCount = await countMembers(db.orm, customer.id);
-      const panels: { view: string; data: object }[] = [];
-      for (const { panel } of summaries)
-        if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
       const { name, requireSecondFactor, requireSingleSignOn, mayCorrect, marketAccess, stripeCustomerId } =
         customer;
       const given = {
@@ -322,16 +344,16 @@ function addSettings(router: Router, deps: CustomerDeps): void {
         marketAccess,
         stripeCustomerId: stripeCustomerId ?? '',
       };
-      const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
+      const page = {
+        view: 'console/customer-settings',
+        tab: 'settings',
+        title: 'Settings',
+        notices: { saved: 'Saved. It takes effect on the next request.' },
+      };
       await renderCustomer(deps, req, res, page, customer, {
         form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
-        summary,
-        headers: summaries.map(({ header }) => header),
-        panels,
-        changes: await readTimeline(deps, customer.id),
         hasMarkets: config.hasMarkets,
         hasSingleSignOn: config.singleSignOn !== undefined || requireSingleSignOn,
-        memberCount,
       });
     },
   });
@@ -339,7 +361,10 @@ function addSettings(router: Router, deps: CustomerDeps): void {
 
 const TIMELINE = 12;
 
-async function readTimeline({ db: { orm }, wording, summaries }: CustomerDeps, orgId: string) {
+async function readTimeline(deps: CustomerDeps, customer: Organization) {
+  const { wording, summaries } = deps;
+  const { orm } = deps.db;
+  const orgId = customer.id;
   const changes = await readLatestChanges(orm, wording, orgId, TIMELINE);
   const failures = await listFailures(orm, orgId, TIMELINE);
   const moments: Moment[] = failures.map(({ url, since }) => ({
@@ -348,7 +373,7 @@ async function readTimeline({ db: { orm }, wording, summaries }: CustomerDeps, o
   }));
   for (const summary of summaries)
     moments.push(...((await summary.listMoments?.(orm, orgId, TIMELINE)) ?? []));
-  return [...changes.map(withoutLinks), ...moments]
+  return [...changes.map(linkToTabs(deps, customer)), ...moments]
     .toSorted((a, b) => b.at.getTime() - a.at.getTime())
     .slice(0, TIMELINE);
 }
@@ -387,7 +412,7 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
     async show(req, res, form) {
       const customer = await readCustomer(deps, req);
       const title = customer.archivedAt === null ? 'Archive' : 'Restore';
-      await renderCustomer(deps, req, res, { view: 'console/archive', tab: 'overview', title }, customer, {
+      await renderCustomer(deps, req, res, { view: 'console/archive', tab: 'settings', title }, customer, {
         form,
       });
     },

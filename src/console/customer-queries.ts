@@ -16,14 +16,12 @@ export interface Signal {
   condition?: (nowMs: number) => SQL | ((t: GroupTables) => SQL);
 }
 
-export const states = ['current', 'archived', 'all'] as const;
-
 export interface CustomerFilter {
   /** Case-insensitive. Any part of a slug or name, or the beginning of a member's email address. */
   search?: string | undefined;
   /** Default: all. */
   ids?: readonly string[] | undefined;
-  state: (typeof states)[number];
+  state: 'current' | 'archived' | 'all';
 }
 
 export interface Customer {

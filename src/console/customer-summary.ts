@@ -10,6 +10,8 @@ import type { Signal } from './customer-queries.js';
 export interface Flag {
   tone: 'bad' | 'warn';
   label: string;
+  /** Shows the cause; relative to the customer's page. */
+  path: string;
 }
 
 export interface CustomerSummary {

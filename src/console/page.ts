@@ -8,6 +8,7 @@ import { slugSchema } from '../accounts/identity/operator/schema.js';
 import { getOrganization } from '../accounts/identity/organizations/organizations.js';
 import type { Organization } from '../accounts/identity/organizations/queries.js';
 import type { Context } from '../core/http/context.js';
+import { withoutLinks, type EntryView } from '../dashboard/audit-log/view.js';
 
 export interface ConsoleDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
   tabs: readonly CustomerTab[];
@@ -44,7 +45,22 @@ const ownTabs: CustomerTab[] = [
   { id: 'portal', place: 6.5, path: '/portal', label: 'Portal' },
   { id: 'webhooks', place: 7, path: '/webhooks', label: 'Webhooks' },
   { id: 'audit-log', place: 8, path: '/audit-log', label: 'Audit log' },
+  { id: 'settings', place: 9, path: '/settings', label: 'Settings' },
 ];
+
+const aliases: Record<string, string> = { api_key: 'keys', member: 'people', invitation: 'people' };
+
+/** Links to the customer's tabs instead of its dashboard. */
+export function linkToTabs(deps: ConsoleDeps, { slug }: Organization) {
+  const tabs = [...ownTabs, ...deps.tabs];
+  return (entry: EntryView): EntryView => {
+    const noun = entry.action.split('.', 1)[0]!;
+    const tab = tabs.find(({ id }) => [noun, `${noun}s`, aliases[noun]].includes(id));
+    const link = (href: string | undefined) => (href && tab ? addressOf(slug) + tab.path : undefined);
+    const what = entry.what.map((part) => ('name' in part ? { ...part, href: link(part.href) } : part));
+    return { ...withoutLinks(entry), what };
+  };
+}
 
 export interface CustomerPage {
   view: string;

@@ -7,7 +7,7 @@ import { entitlements, products } from '../../src/metering/entitlements/table.js
 import { usageTotals } from '../../src/metering/ingestion/table.js';
 import { DAY_MS, monthOf } from '../../src/core/time.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
-import { createKey, createOrganization } from '../support/fixtures.js';
+import { createKey, createOrganization, uniqueSlug } from '../support/fixtures.js';
 import { newId } from '../../src/core/ids.js';
 import { webhookEndpoints, webhookMessages } from '../../src/accounts/webhooks/table.js';
 import { addGrant } from '../metering/support/credits.js';
@@ -161,11 +161,9 @@ describe('the list of customers', () => {
     await burn(covered, 4);
     const page = await openLater('/console?signal=credits');
     expect(slugsOn(page).sort()).toEqual([spent.slug, overdrawn.slug].sort());
-    expect(page).toContain('Out of credits');
+    expect(page).toContain(`href="/console/customers/${spent.slug}/credits">Out of credits</a>`);
     // The bars count what the number beside them counts.
-    expect(page).toMatch(
-      /<strong>5<\/strong> <span class="quiet">credits<\/span><\/span>\s+<svg[^>]*aria-label="Credits by day, [^"]*: at most 5 a day/,
-    );
+    expect(page).toMatch(/<strong>5<\/strong>\s+<svg[^>]*aria-label="Credits by day, [^"]*: at most 5 a day/);
     const { slug, id } = await customer();
     await createListener(db, id);
     expect(slugsOn(await open('/console?signal=webhooks'))).toEqual([]);
@@ -214,6 +212,15 @@ describe('the list of customers', () => {
     const rows = await database.db.orm.select().from(organizations);
     const current = rows.filter(({ archivedAt }) => archivedAt === null);
     expect(figure('Customers')).toEqual(['/console', String(current.length)]);
+  });
+
+  it('counts a new customer at once', async () => {
+    const countOn = (page: string) =>
+      Number(/figure-label">Customers<\/span>\s*<span class="figure-number">(\d+)/.exec(page)![1]);
+    const before = countOn(await openLater('/console'));
+    const slug = uniqueSlug('counted');
+    expect((await post('/console/new-customer', { name: slug, slug })).status).toBe(303);
+    expect(countOn(await open('/console'))).toBe(before + 1);
   });
 
   it('shows older figures and their age while they are read again', async () => {
@@ -308,8 +315,9 @@ describe('the list of customers', () => {
       .set({ limits: [...limits] })
       .where(eq(entitlements.orgId, own.id));
     const settings = { name: 'Renamed <b>', marketAccess: 'none' };
-    expect((await post(`/console/customers/${own.slug}`, settings)).status).toBe(303);
+    expect((await post(`/console/customers/${own.slug}/settings`, settings)).status).toBe(303);
     const text = await open(`/console/customers/${own.slug}`);
+    expect(text).not.toContain('name="marketAccess"');
     expect(text).toContain('aria-label="12 of 10 used"');
     expect(text).toContain('aria-label="0.0% of the limit used or held"');
     expect(text.split('id="changes"')[1]).toMatch(/class="changes">\s*<li>.*Renamed &lt;b&gt;/s);
@@ -345,7 +353,10 @@ describe('the list of customers', () => {
         .set({ failingSince: new Date(clock.now()) })
         .where(eq(webhookEndpoints.orgId, one.id));
       service.clock.advance(1_000);
-      await post(`/console/customers/${one.slug}`, { name: `Later ${one.slug}`, marketAccess: 'none' });
+      await post(`/console/customers/${one.slug}/settings`, {
+        name: `Later ${one.slug}`,
+        marketAccess: 'none',
+      });
     }
     const text = (await open(`/console/customers/${own.slug}`))
       .split('id="changes"')[1]!
@@ -369,15 +380,7 @@ describe('the list of customers', () => {
       slugs.push(...slugsOn(text));
     }
     expect([new Set(slugs).size, text.includes('rel="next"')]).toEqual([55, false]);
-    for (const query of [
-      'signal=x',
-      'state=x',
-      'page=0',
-      'page=1e9',
-      'sort=x',
-      "sort=name'--",
-      'search=a&search=b',
-    ]) {
+    for (const query of ['signal=x', 'page=0', 'page=1e9', 'sort=x', "sort=name'--", 'search=a&search=b']) {
       const { status } = await operator.browser.get(`/console?${query}`, html);
       expect([query, status]).toEqual([query, 400]);
     }
@@ -446,12 +449,12 @@ describe('a customer', () => {
 
   it('is renamed and required to use second factors, and its audit log names the author', async () => {
     const { id, slug } = await customer();
-    const { status } = await post(`/console/customers/${slug}`, {
+    const { status } = await post(`/console/customers/${slug}/settings`, {
       name: '<i>New</i>',
       requireSecondFactor: 'yes',
     });
     expect(status).toBe(303);
-    expect((await post(`/console/customers/${slug}`, { name: ' ' })).status).toBe(400);
+    expect((await post(`/console/customers/${slug}/settings`, { name: ' ' })).status).toBe(400);
     const text = await open(`/console/customers/${slug}/audit-log`);
     expect(text).toContain('&lt;i&gt;New&lt;/i&gt;');
     expect(text).toContain(operator.email);
@@ -461,7 +464,8 @@ describe('a customer', () => {
 
   it('gains and loses access to markets, and its audit log names the author', async () => {
     const { id, slug } = await customer();
-    const path = `/console/customers/${slug}`;
+    const customerPath = `/console/customers/${slug}`;
+    const path = `${customerPath}/settings`;
     const chosen = async () =>
       /value="(\w+)"\s+checked/.exec((await open(path)).split('id="field-marketAccess"')[1]!)![1];
     const stored = async () => {
@@ -472,7 +476,7 @@ describe('a customer', () => {
     for (const marketAccess of ['read', 'none', 'trade'] as const) {
       expect((await post(path, { name: 'Acme', marketAccess })).status).toBe(303);
       expect([await chosen(), await stored()]).toEqual([marketAccess, marketAccess]);
-      expect(await open(`${path}/audit-log`)).toContain(`et market access to ${marketAccess}`);
+      expect(await open(`${customerPath}/audit-log`)).toContain(`et market access to ${marketAccess}`);
     }
     const rows = await auditOf(database.db, id);
     expect(rows.map(({ actor }) => actor)).toEqual(rows.map(() => `operator:${operator.email}`));
@@ -655,7 +659,7 @@ it('keeps its settings when it is archived and restored', async () => {
   ).toBe(403);
   expect((await member.get('/dashboard/account', html)).status).toBe(200);
   expect(slugsOn(await open(`/console?search=${slug}`))).toEqual([]);
-  expect(slugsOn(await open(`/console?search=${slug}&state=archived`))).toEqual([slug]);
+  expect(slugsOn(await open(`/console?search=${slug}&signal=archived`))).toEqual([slug]);
 
   expect((await post(`/console/customers/${slug}/archive`, { archived: 'no' })).status).toBe(303);
   expect((await ask(key.secret)).statuses.slice(0, 3)).toEqual([200, 200, 202]);

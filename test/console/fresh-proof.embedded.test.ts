@@ -120,20 +120,10 @@ describe('trading limits', () => {
 });
 
 describe.each([
-  {
-    whose: 'a customer',
-    trading: () => `${base}/trading`,
-    query: () => '',
-    shown: /<option value="reduce_only" selected/,
-  },
-  {
-    whose: 'the whole service',
-    trading: () => '/console/trading',
-    query: (state: string) => `/switch?state=${state}`,
-    shown: /name="state" value="reduce_only"/,
-  },
-])('the switch of $whose', ({ trading, query, shown }) => {
-  const page = (state: string) => trading() + query(state);
+  { whose: 'a customer', trading: () => `${base}/trading` },
+  { whose: 'the whole service', trading: () => '/console/trading' },
+])('the switch of $whose', ({ trading }) => {
+  const page = (state: string) => `${trading()}/switch?state=${state}`;
   const path = () => `${trading()}/switch`;
   const late = (state: string, reason = `Now ${state}`) => sendLate(path(), { state, reason }, page(state));
 
@@ -149,7 +139,7 @@ describe.each([
       expect(await late(state)).toBe(`/confirm?next=${encodeURIComponent(page(state))}`);
     expect(await readChanges()).toEqual(before);
     const again = await confirm(page('reduce_only'));
-    expect(again).toMatch(shown);
+    expect(again).toMatch(/name="state" value="reduce_only"/);
     expect(again).toContain('value="Now reduce_only"');
     const opened = await post(path(), { state: 'open', reason: '' }, page('open'));
     expect(opened.headers.get('location')).toBe(done);
@@ -256,33 +246,35 @@ describe('credits', () => {
 });
 
 describe('the requirements for a customer', () => {
-  const change = (form: Form) => ({ path: '', form: { name: 'Acme', ...form }, page: '' });
-  const late = (form: Form) => sendLate(base, { name: 'Acme', ...form }, base);
+  const change = (form: Form) => ({ path: '/settings', form: { name: 'Acme', ...form }, page: '/settings' });
+  const late = (form: Form) => sendLate(`${base}/settings`, { name: 'Acme', ...form }, `${base}/settings`);
 
   it('can be tightened at once', async () => {
-    expect(await late({ requireSecondFactor: 'yes', marketAccess: 'read' })).toBe(`${base}?done=saved`);
+    expect(await late({ requireSecondFactor: 'yes', marketAccess: 'read' })).toBe(
+      `${base}/settings?done=saved`,
+    );
   });
 
   it('can be loosened only with a fresh proof: the second factor and the access to markets', async () => {
-    await set('', { name: 'Acme', requireSecondFactor: 'yes', marketAccess: 'none' });
+    await set('/settings', { name: 'Acme', requireSecondFactor: 'yes', marketAccess: 'none' });
     await expectProof(change({ requireSecondFactor: 'yes', marketAccess: 'read' }));
     expect(await late({ marketAccess: 'read' })).toContain('/confirm?');
     // A check box that was cleared is still cleared.
-    expect(await confirm(base)).not.toMatch(/name="requireSecondFactor"[^>]* checked/);
-    await set('', { name: 'Acme', marketAccess: 'read' });
+    expect(await confirm(`${base}/settings`)).not.toMatch(/name="requireSecondFactor"[^>]* checked/);
+    await set('/settings', { name: 'Acme', marketAccess: 'read' });
   });
 
   it('include who pays: setting, changing and removing the Stripe customer needs a fresh proof', async () => {
     await expectProof(change({ stripeCustomerId: 'cus_one' }));
     await expectProof(change({ stripeCustomerId: 'cus_two' }));
-    expect(await late({ stripeCustomerId: 'cus_two' })).toBe(`${base}?done=saved`);
+    expect(await late({ stripeCustomerId: 'cus_two' })).toBe(`${base}/settings?done=saved`);
     await expectProof(change({ stripeCustomerId: '' }));
   });
 
   it('include the right to correct usage, which is withdrawn at once', async () => {
-    expect(await late({})).toBe(`${base}?done=saved`);
+    expect(await late({})).toBe(`${base}/settings?done=saved`);
     await expectProof(change({ mayCorrect: 'yes' }));
-    expect(await late({})).toBe(`${base}?done=saved`);
+    expect(await late({})).toBe(`${base}/settings?done=saved`);
     expect(await open(`${base}/audit-log`)).toContain('topped it from correcting its usage');
   });
 });

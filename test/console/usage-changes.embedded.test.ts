@@ -77,4 +77,5 @@ it('corrects an event from its row after showing the effect, and reports errors 
     expect([status, headers.get('location')]).toEqual([303, '/console/customers/acme/usage?done=corrected']);
   }
   expect(await totalOf('2026-03')).toEqual(['2.5']);
+  expect((await get('')).text).toMatch(/Corrected, sent as 12.5: <bdi>Counted five times</);
 });

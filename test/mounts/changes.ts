@@ -330,7 +330,7 @@ const inConsole: Record<string, Prepare | Prepare[]> = {
       fields: { slug: newSlug(), name: 'Half-sent', email: `guest-${uuid()}@example.com` },
     })),
   ],
-  'post /console/customers/{slug}': byOperator(() => ({
+  'post /console/customers/{slug}/settings': byOperator(() => ({
     fields: { name: `Half-sent ${uuid()}`, mayCorrect: 'yes' },
   })),
   // A customer of its own, because archiving the shared one would break other requests.

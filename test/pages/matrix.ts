@@ -431,7 +431,7 @@ const operators = {
 
 const consoleForms = [
   '/console/new-customer',
-  '/console/customers/{slug}',
+  '/console/customers/{slug}/settings',
   '/console/customers/{slug}/archive',
   '/console/customers/{slug}/invite',
   '/console/customers/{slug}/people/{userId}/role',
@@ -473,6 +473,7 @@ const consoleForms = [
 ] as const;
 const consolePages = [
   '/console',
+  '/console/customers/{slug}',
   '/console/customers/{slug}/people',
   '/console/customers/{slug}/people/{userId}',
   '/console/customers/{slug}/entitlements',
@@ -523,7 +524,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   revokeServiceKey: 'post /console/service-keys/{id}/revoke',
   listOrganizations: 'get /console',
   getOrganization: 'get /console/customers/{slug}',
-  putOrganization: 'post /console/customers/{slug}',
+  putOrganization: 'post /console/customers/{slug}/settings',
   listMembers: 'get /console/customers/{slug}/people',
   getMember: 'get /console/customers/{slug}/people/{userId}',
   putMember: 'post /console/customers/{slug}/people/{userId}/role',

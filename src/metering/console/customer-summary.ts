@@ -26,7 +26,7 @@ const SOON_DAYS = 7;
 export const customerSummary: CustomerSummary = {
   columns: [
     { id: 'plan', label: 'Plan' },
-    { id: 'month', label: 'This month', isNumber: true, isLargestFirst: true },
+    { id: 'month', label: 'Credits this month', isNumber: true, isLargestFirst: true },
     { id: 'share', label: 'Share of cap', isLargestFirst: true },
     { id: 'left', label: 'Credits left', isNumber: true },
     { id: 'end', label: 'Runs out' },
@@ -283,12 +283,13 @@ function toCredits({ account: burnt, pace, paceProducts, firstAt, isOlder }: Fac
   };
 }
 
-const outFlag: Flag = { tone: 'bad', label: 'Out of credits' };
-const sharedFlag: Flag = { tone: 'warn', label: 'Shared Stripe customer' };
+const outFlag: Flag = { tone: 'bad', label: 'Out of credits', path: '/credits' };
+const sharedFlag: Flag = { tone: 'warn', label: 'Shared Stripe customer', path: '/settings' };
 
 function toFlags(share: number): Flag[] {
-  if (share >= 1) return [{ tone: 'bad', label: 'Over a cap' }];
-  return share >= NEAR ? [{ tone: 'warn', label: 'Near a cap' }] : [];
+  const path = '/entitlements';
+  if (share >= 1) return [{ tone: 'bad', label: 'Over a cap', path }];
+  return share >= NEAR ? [{ tone: 'warn', label: 'Near a cap', path }] : [];
 }
 
 const PANEL_PRODUCTS = 8;

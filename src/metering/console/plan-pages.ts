@@ -58,7 +58,7 @@ const newPlanForm = planForm.extend({ slug: slugSchema });
 
 const notices = {
   created: 'Plan created. Put a customer on it next.',
-  saved: 'Saved. Customers stay on their versions until you move them.',
+  saved: 'Saved. Customers stay on their versions until you move them, below.',
   moved: 'Moved to the newest version.',
 };
 

@@ -1,3 +1,4 @@
+import { decodeDimensions } from '../entitlements/dimensions.js';
 import { sql } from 'drizzle-orm';
 import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
@@ -73,6 +74,9 @@ function addEvents(router: Router, deps: ConsoleDeps): void {
       events: events.map((event) => ({
         ...event,
         occurredAt: new Date(event.occurredAt),
+        part: [event.subject, ...Object.values(decodeDimensions(event.keys, event.dimensions) ?? {})]
+          .filter(Boolean)
+          .join(', '),
         counted: currentQuantity(event),
         credits: event.creditPrice === '0' ? undefined : creditsOf(event),
         href: toAddress(`${path}/corrections`, { idempotencyKey: event.idempotencyKey }),

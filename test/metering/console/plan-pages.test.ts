@@ -75,6 +75,8 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
   for (const path of [`/console/customers/${slug}`, `/console/customers/${slug}/audit-log`])
     expect(toWords(await get(path))).toContain('Put the Organization on the plan Team');
   expect(toWords(await get('/console/audit-log'))).toContain('Created the plan Team');
+  const tab = `href="/console/customers/${slug}/plan"><bdi>Team</bdi>`;
+  expect(await get(`/console/customers/${slug}`)).toContain(tab);
   expect(await get(own)).toContain('Active');
   const anchored = await get(own);
   expect(anchored).toMatch(/name="anchor"\s+type="text"\s+value="\d{4}-\d\d-\d\d \d\d:\d\d"/);
