@@ -250,7 +250,7 @@ describe('the pages of the portal', () => {
       '/usage?range=day&hour=x',
       '/usage?cursor=x',
       `/usage?product=${own.productSlugs[0]}&by=key`,
-      '/credits?product=%00',
+      '/credits?mode=x',
       '/usage?mode=x',
     ])
       expect([path, (await view(browser, path)).status]).toEqual([path, 400]);
