@@ -112,11 +112,7 @@ const usages = {
     foreign: noManagersForm,
   },
   'get /dashboard/entitlements': { own: page },
-  'get /dashboard/credits': {
-    path: ({ productSlugs }) => `/dashboard/credits?product=${productSlugs[0]}`,
-    own: page,
-    foreign: noPage,
-  },
+  'get /dashboard/credits': { own: page },
   'get /dashboard/credits/ledger': {
     path: ({ productSlugs }) => `/dashboard/credits/ledger?product=${productSlugs[0]}`,
     own: page,

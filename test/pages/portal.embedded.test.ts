@@ -228,9 +228,12 @@ describe('the pages of the portal', () => {
       );
     }
     const [theirs] = foreign.productSlugs;
-    for (const path of ['/usage', '/credits']) {
+    for (const [path, expected] of [
+      ['/usage', 404],
+      ['/credits/ledger', 200],
+    ]) {
       const { status, text } = await view(browser, `${path}?product=${theirs}`);
-      expect([path, status]).toEqual([path, 404]);
+      expect([path, status]).toEqual([path, expected]);
       expect(text).not.toContain(MARKER);
     }
   });
@@ -250,7 +253,7 @@ describe('the pages of the portal', () => {
       '/usage?range=day&hour=x',
       '/usage?cursor=x',
       `/usage?product=${own.productSlugs[0]}&by=key`,
-      '/credits?product=%00',
+      '/credits?mode=x',
       '/usage?mode=x',
     ])
       expect([path, (await view(browser, path)).status]).toEqual([path, 400]);

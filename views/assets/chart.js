@@ -21,7 +21,8 @@ export function hoverCharts() {
     if (!tip.isConnected) document.body.append(tip);
     if (tip.textContent !== bar.dataset.label) tip.textContent = bar.dataset.label;
     tip.style.left = `${Math.max(8, Math.min(clientX + 12, innerWidth - tip.offsetWidth - 8))}px`;
-    tip.style.top = `${clientY + 16}px`;
+    const above = clientY - tip.offsetHeight - 12;
+    tip.style.top = `${above < 8 ? clientY + 16 : above}px`;
   });
   document.addEventListener('pointerdown', ({ target, pointerType, button }) => {
     const bar = pointerType === 'mouse' && button === 0 ? barAt(target) : undefined;
@@ -34,6 +35,9 @@ export function hoverCharts() {
     const address = first && addressOf(first);
     first = undefined;
     if (marked.length < 2) return;
+    tip.remove();
+    document.activeElement?.blur();
+    for (const bar of marked) delete bar.dataset.hovered;
     const [from, to] = [marked[0], marked.at(-1)].map((bar) => addressOf(bar).searchParams.get('date'));
     address.searchParams.delete('date');
     for (const [name, value] of Object.entries({ range: 'custom', from, to })) address.searchParams.set(name, value);

@@ -57,6 +57,7 @@ function makeSnippets(
   origin: string,
   { id, secret, scopes }: SnippetKey,
   product: { slug: string; usageMetric: string } | undefined,
+  isRotated: boolean,
 ) {
   const request = requestWith(origin, secret);
   if (!scopes.includes('usage:write') || !product)
@@ -68,7 +69,7 @@ function makeSnippets(
       : { purpose: 'Read what this key may do:', samples: sampleRead(origin, secret, '/api/key') };
   const { slug: productSlug, usageMetric: metric } = product;
   return {
-    purpose: `Send a first event. It adds 1 to ${metric} of ${productSlug}, and counts only once however often you send it.`,
+    purpose: `${isRotated ? 'Send an event with the new key' : 'Send a first event'}. It adds 1 to ${metric} of ${productSlug}, and counts only once however often you send it.`,
     // Event keys are unique within the Organization, so the examples for each key and language differ.
     samples: sampleWith((language) => ({
       ...request,
@@ -247,7 +248,7 @@ async function showSecret(
     holder: 'your Organization',
     secret,
     previous: previous && { expiresAt: previous.expiresAt, isEnded },
-    snippets: makeSnippets(originOf(req), { id, secret, scopes }, product),
+    snippets: makeSnippets(originOf(req), { id, secret, scopes }, product, previous !== undefined),
     lacksProduct: product === undefined && scopes.includes('usage:write'),
   });
 }

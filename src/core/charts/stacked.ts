@@ -48,11 +48,11 @@ export function toStackedChart(input: StackedInput) {
     const parts = series.flatMap(({ name, values: { [i]: value = '0' } }) =>
       value === '0' ? [] : [`${name} ${formatDecimal(value)}`],
     );
-    const named = series.length > 1 && parts.length > 0 ? `: ${parts.join(', ')}` : '';
+    const named = series.length > 1 && parts.length > 0 ? parts.map((part) => `\n${part}`).join('') : '';
     const estimate = estimates?.[i] ?? 0;
-    const estimated = estimate > 0 ? `, estimated ${formatEstimate(Number(totals[i]) + estimate)}` : '';
+    const estimated = estimate > 0 ? `\nestimated ${formatEstimate(Number(totals[i]) + estimate)}` : '';
     const compared =
-      before?.values[i] === undefined ? '' : `, ${before.name} ${formatDecimal(before.values[i])}`;
+      before?.values[i] === undefined ? '' : `\n${before.name} ${formatDecimal(before.values[i])}`;
     return {
       axis,
       label: `${name}: ${format(totals[i]!)}${named}${estimated}${compared}`,

@@ -106,8 +106,8 @@ export async function readGrantsView(
       })),
       live: toModeBalance(mode === 'test' ? grant.testUsed : grant.liveUsed, grant.unitCap),
       test: mode ? undefined : toModeBalance(grant.testUsed, grant.unitCap),
-      usageHref: toAddress(`${home}/usage`, { product: grant.productSlug, mode }),
-      creditsHref: toAddress(`${home}/credits`, { product: grant.productSlug, mode }),
+      usageHref: toAddress(`${home}/usage`, { mode }),
+      creditsHref: toAddress(`${home}/credits`, { mode }),
     })),
   };
 }

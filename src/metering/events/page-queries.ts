@@ -23,13 +23,14 @@ export interface UsageProduct {
   creditPrice: string | null;
   /** By value of a dimension; null without any. */
   creditPrices: Record<string, string> | null;
+  creditDimension: string | null;
   /** Null if the entitlement was deleted and only its usage remains. */
   kind: EntitlementKind | null;
   isUsedNow: boolean;
 }
 
 const productColumns = sql`p.id::text, p.slug, p.name, p.usage_metric as "usageMetric", p.dimensions, p.subjects_since is not null as "countsSubjects",
-    trim_scale(${sql.raw(effectiveCap('e', 'p'))})::text as "unitCap", trim_scale(p.credit_price)::text as "creditPrice", p.credit_prices as "creditPrices", e.kind`;
+    trim_scale(${sql.raw(effectiveCap('e', 'p'))})::text as "unitCap", trim_scale(p.credit_price)::text as "creditPrice", p.credit_prices as "creditPrices", p.credit_dimension as "creditDimension", e.kind`;
 
 /** `period` is the first day of a month. */
 interface MonthScope {

@@ -108,6 +108,8 @@ function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request:
       href: link({ product: product.slug }),
       quantity,
       ...changeSince(quantity, sumOf(earlier, unit)),
+      // Without a price, usage costs nothing.
+      isFree: unit === 'credits' && product.creditPrice === null && quantity === '0',
       share: formatShare(quantity, total),
       used: sumOf(own, 'quantity'),
       unit: product.usageMetric,

@@ -9,6 +9,7 @@ import { sendCsv } from '../../core/pages/csv.js';
 import { readQuery, textField, tryQuery, type FormFields, type FormState } from '../../core/pages/form.js';
 import { formatShare } from '../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
+import { DAY_MS } from '../../core/time.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { parseEventsRequest } from '../events/events.js';
 import { listHolds, listMonths, type UsageProduct } from '../events/page-queries.js';
@@ -27,7 +28,7 @@ import {
 import { addCorrectionPages } from './correction-pages.js';
 import { readAlerts } from '../notices/pages.js';
 import { readAccountView } from './credits/pages.js';
-import { readHasCredits } from './credits/queries.js';
+import { readCostParts, readHasCredits } from './credits/queries.js';
 import { toEventsCsv, toUsageCsv } from './csv.js';
 import { fromEventsQuery, placeOf, readEvents, readLookUp, spanOf, toLookUpView } from './event-view.js';
 import { listSeries } from './operator/queries.js';
@@ -151,7 +152,7 @@ async function readExplorer(
     product,
     ...(viewer.shows('usage') &&
       (product
-        ? await readProduct(context, orgId, product, request, now)
+        ? await readProduct(context, viewer, product, request, now)
         : await readAll(context, viewer, shown, request, now))),
     maxProducts: isAll && products.length > MAX_PRODUCTS ? MAX_PRODUCTS : undefined,
     events: viewer.shows('events')
@@ -181,17 +182,18 @@ async function readAll(
 
 async function readProduct(
   context: Context,
-  orgId: string,
+  viewer: Viewer,
   product: UsageProduct,
   request: UsageRequest,
   now: Date,
 ) {
   const { db, clock } = context;
+  const { orgId } = viewer;
   const read = await readReport({ orm: db.orm, clock, db }, orgId, product, request);
   const { keys, ...report } = toReportView(read, now);
   return {
     report,
-    parts: [...keys, ...(await readParts(context, orgId, read))],
+    parts: [...keys, ...(await readParts(context, viewer, read))],
     ...(await readHeld(context, orgId, read, now)),
   };
 }
@@ -215,14 +217,17 @@ async function readHeld(
 }
 
 const SHOWN_PARTS = 20;
+/** Each event has its own price, so costs are read from the events. */
+const MAX_COST_DAYS = 92;
 
 /** By dimension and by subject, with links that narrow everything. */
 async function readParts(
   { db }: Context,
-  orgId: string,
+  viewer: Viewer,
   { product, metric, request, before, narrowing: { subject, ...narrowing } }: UsageReport,
 ) {
   const { dimensions, countsSubjects } = product;
+  const { orgId } = viewer;
   // Sums of a subject are not stored by dimension or API key.
   if (subject !== undefined) return [];
   const isWhole = !narrowing.apiKeyIds && narrowing.where.length === 0;
@@ -239,6 +244,13 @@ async function readParts(
     ...(countsSubjects && isWhole ? [{ name: 'subject', by: { subjects: { only: undefined } } }] : []),
   ];
   const link = linksOf(request, product.slug);
+  const isPriced = product.creditPrice !== null && metric === product.usageMetric && viewer.shows('credits');
+  const isShort = range.to.getTime() - range.from.getTime() <= MAX_COST_DAYS * DAY_MS;
+  const places = wanted.map(({ name }) => dimensions.indexOf(name) + 1);
+  const costs =
+    isPriced && isWhole && isShort && places.length > 0
+      ? await readCostParts(db.orm, range, { ...request.period, places })
+      : undefined;
   const parts = [];
   for (const { name, by } of wanted) {
     const rows = (await listSeries(db, { ...range, ...by })).filter((row) => row.metric === metric);
@@ -261,9 +273,17 @@ async function readParts(
           ?.quantity,
       ),
       events,
+      used:
+        costs &&
+        (costs.find(
+          (cost) =>
+            cost.place === dimensions.indexOf(name) + 1 && (isOther ? cost.isOther : cost.value === value),
+        )?.credits ??
+          '0'),
       share: formatShare(quantity, whole),
     }));
-    parts.push({ name, rows: shown, more: rows.length - shown.length });
+    const columns = costs && { columns: ['Quantity', 'Share', 'Credits'] };
+    parts.push({ name, rows: shown, more: rows.length - shown.length, ...columns });
   }
   return parts;
 }

@@ -95,6 +95,8 @@ export function toReportView(report: UsageReport, now: Date) {
       href: link({ by: name }),
       isCurrent: name === by,
     })),
+    /** Of the value to which the usage is narrowed, if it has its own. */
+    ownPrice: product.creditPrices?.[values[product.creditDimension ?? ''] ?? ''],
     total,
     before:
       before && toBeforeView(before, (rows) => sumDecimals(rows.map((row) => row.quantity)), total.quantity),
@@ -287,7 +289,7 @@ export function toUsageChart(input: UsageChart) {
     ways:
       period.range === 'month'
         ? [false, true].map((isAdding) => ({
-            label: isAdding ? 'Adding up' : 'Each day',
+            label: isAdding ? 'Cumulative' : 'Each day',
             href: link({ isSum: isAdding }),
             isCurrent: isAdding === isSum,
           }))

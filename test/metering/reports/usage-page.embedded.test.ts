@@ -163,10 +163,10 @@ describe('a month against its cap', () => {
     expect(page).toMatch(/15 Mar 2031 12 0 24 16 Mar 2031 0 0 24 .* 31 Mar 2031 0 0 24/);
     const chart = (await open()).text;
     expect(chart).toContain('Cap ÷ 31 days: 32.3');
-    expect(chart).toContain('data-label="16 Mar 2031: 0 calls, estimated 24, February 2031 0"');
+    expect(chart).toContain('data-label="16 Mar 2031: 0 calls\nestimated 24\nFebruary 2031 0"');
     const summed = (await open('?sum=1')).text;
     expect(summed).toContain('Cap 1K');
-    expect(summed).toMatch(/data-label="31 Mar 2031: 0 calls, estimated 744/);
+    expect(summed).toMatch(/data-label="31 Mar 2031: 0 calls\nestimated 744/);
     expect(page).not.toContain('Over the cap');
     await db.orm.update(products).set({ unitCap: '400' }).where(eq(products.id, product.id));
     expect(textOf((await open()).text)).toContain(

@@ -74,7 +74,8 @@ export const selectSumsSince = (
 export const hasBalance = ({ productSlug, grantKey, kind }: EntryFilter): boolean =>
   productSlug === undefined && grantKey === undefined && kind === undefined;
 
-type Page = EntryFilter & { limit: number; cursor?: string | undefined };
+/** @property balance after the first row, if it is known */
+type Page = EntryFilter & { limit: number; cursor?: string | undefined; balance?: string | undefined };
 
 /**
  * Newest first, with the balance after each row, reckoned backwards from the current balance. It is left out if the page is
@@ -85,30 +86,30 @@ export const readLedger = (orm: Orm, id: AccountId, now: Date, page: Page) =>
     async (tx) => {
       const { entries, nextCursor } = await readEntries(tx, id, page);
       const known: LedgerRow[] = entries;
-      if (!hasBalance(page)) return { rows: known, nextCursor, unbooked: '0' };
+      if (!hasBalance(page)) return { rows: known, balance: undefined, nextCursor, unbooked: '0' };
       const { from = '-infinity', to } = page;
       const after = readPosition(page.cursor);
       const last = nextCursor === null ? undefined : entries.at(-1);
-      const isNewer = ({ at }: LedgerRow) => (after ? at > after.at : to !== undefined && at >= micros(to));
+      const isNewer = ({ at }: LedgerRow) =>
+        after ? at > after.at : to !== undefined && Date.parse(at) >= Date.parse(to);
       const joined = (await selectRows<LedgerRow>(tx, selectJoined(id, last?.at ?? from, now))).filter(
         ({ at }) => at !== last?.at,
       );
       const since = after ?? (to === undefined ? undefined : firstAt(to));
-      const sums = since && (await readInTime<LedgerRow>(tx, selectSumsSince(id, since)));
+      const isKnown = page.balance !== undefined || since === undefined;
+      const sums = isKnown ? [] : await readInTime<LedgerRow>(tx, selectSumsSince(id, since));
       const { booked, unbooked } = await readBooked(tx, id, now);
-      const newer = [...(sums ?? []), ...joined.filter(isNewer)];
+      const newer = sums && [...sums, ...joined.filter(isNewer)];
       const balance =
-        since && !sums ? undefined : total([booked, ...newer.map((row) => negate(effectOf(row)))]);
+        page.balance ?? (newer && total([booked, ...newer.map((row) => negate(effectOf(row)))]));
       // A grant precedes the entries of its time, because it may have paid an overdraft at once.
       const rows = [...known, ...joined.filter((row) => !isNewer(row))].toSorted((a, b) =>
         a.at < b.at ? 1 : a.at > b.at ? -1 : 0,
       );
-      return { rows: withBalances(rows, balance), nextCursor, unbooked };
+      return { ...withBalances(rows, balance), nextCursor, unbooked };
     },
     { isolationLevel: 'repeatable read', accessMode: 'read only' },
   );
-
-const micros = (at: string): string => new Date(at).toISOString().replace('Z', '000Z');
 
 const firstAt = (at: string): EntryPosition => ({
   at,
@@ -118,14 +119,15 @@ const firstAt = (at: string): EntryPosition => ({
   kind: 'burn',
 });
 
-function withBalances(rows: readonly LedgerRow[], balance: string | undefined): LedgerRow[] {
+function withBalances(list: readonly LedgerRow[], balance: string | undefined) {
   let after = balance;
-  return rows.map((row) => {
+  const rows = list.map((row): LedgerRow => {
     if (after === undefined) return row;
     const shown = { ...row, balance: after };
     after = total([after, negate(effectOf(row))]);
     return shown;
   });
+  return { rows, balance: after };
 }
 
 /** Credits that have expired are booked later, because late usage can still burn them. */

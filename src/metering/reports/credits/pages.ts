@@ -1,6 +1,5 @@
 import type { Router } from 'express';
 import { z } from 'zod';
-import { compareDecimals, sumDecimals } from '../../../core/decimal.js';
 import type { Orm } from '../../../core/db/client.js';
 import type { Context } from '../../../core/http/context.js';
 import { ExactNumber } from '../../../core/http/json.js';
@@ -8,7 +7,7 @@ import { parseInput, text } from '../../../core/http/validate.js';
 import { toAddress, toPager } from '../../../core/pages/address.js';
 import { sendCsv, type CsvCell } from '../../../core/pages/csv.js';
 import { fieldError, requireOnce, tryQuery, type FormFields } from '../../../core/pages/form.js';
-import { formatCount, formatShare, toNamedOptions } from '../../../core/pages/format.js';
+import { toNamedOptions } from '../../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../../core/pages/layout.js';
 import { DAY_MS } from '../../../core/time.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
@@ -16,38 +15,22 @@ import { readViewQuery, requirePage, viewerOf } from '../../../accounts/portal/v
 import { readCredits } from '../../credit-grants/credits.js';
 import type { AccountId } from '../../credit-grants/queries.js';
 import { creditEntryKinds } from '../../credits/table.js';
-import { listMonths, type UsageProduct } from '../../events/page-queries.js';
-import { mode, modes, productsQuerySchema, type Mode } from '../../events/page-schema.js';
-import {
-  accountOf,
-  chooseProduct,
-  readProducts,
-  scopeOf,
-  toModeTabs,
-  toMonthOptions,
-  toPeriodChoices,
-  type PageDeps,
-} from '../choices.js';
-import { monthPeriod, parsePeriod, toPeriodQuery, type Period } from '../period.js';
+import { mode, modes, productsQuerySchema } from '../../events/page-schema.js';
+import { accountOf, readProducts, toModeTabs, type PageDeps } from '../choices.js';
 import { hasBalance, readLedger } from './ledger.js';
-import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
+import { readCreditPace } from './queries.js';
 import { addStatement } from './statement-pages.js';
 import { kindOptions, PACE_DAYS, toAccountView, toEntryView } from './view.js';
 
-/** Costs by part are calculated from events. */
-const MAX_PART_DAYS = 92;
 const LATEST_ENTRIES = 5;
 const PAGE_SIZE = 50;
 /** Per statement. */
 const BATCH_SIZE = 2_000;
 
-const querySchema = productsQuerySchema.extend({ product: slugSchema.optional() });
-
 export function creditPages(context: Context): Router {
   const router = pageRouter();
   const { db, clock } = context;
   const { orm } = db;
-  const deps = { orm, clock };
 
   router.get('/credits', requirePage('credits'), async (req, res) => {
     const viewer = viewerOf(res);
@@ -56,27 +39,24 @@ export function creditPages(context: Context): Router {
     const query = readViewQuery(req, res);
     const now = new Date(clock.now());
     const shown = modes.find((one) => one === query.mode) ?? 'live';
-    const { form, result } = await tryQuery(res, query, async () => {
+    const { form } = await tryQuery(res, query, async () => {
       requireOnce(query);
-      const { range, product, ...asked } = parseInput(querySchema, query);
-      return readBurned(deps, accountOf(orgId, asked.mode), product, parsePeriod(range, query, now));
+      return parseInput(productsQuerySchema.pick({ mode: true }), query);
     });
     const id = accountOf(orgId, shown);
     const { rows } = await readLedger(orm, id, now, { limit: LATEST_ENTRIES });
-    const products = await readProducts(deps, orgId, shown);
-    const period = result?.period ?? monthPeriod(now);
+    const products = await readProducts({ orm, clock }, orgId, shown);
     const page = { view: 'metering/credits/credits', title: 'Credits', section: 'credits' };
-    const kept = { product: result?.product?.slug };
     await renderPage(context, req, res, page, {
-      ...toPeriodChoices(path, { mode: shown, period }, query, kept, now, viewer.mode),
-      months: toMonthOptions(await listMonths(orm, orgId), period, now),
-      form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },
+      form,
+      mode: shown,
+      modes: toModeTabs(path, {}, shown, viewer.mode),
       account: await readAccountView(orm, id, now),
       pricedProducts: products.filter(({ creditPrice }) => creditPrice !== null),
       entries: rows.slice(0, LATEST_ENTRIES).map(toEntryView),
       ledgerHref: toAddress(`${path}/ledger`, { mode: shown }),
       statementHref: toAddress(`${viewer.home}/statement`, { mode: shown }),
-      burned: result && toBurnedView(result, shown, path),
+      usageHref: viewer.shows('usage') ? toAddress(`${viewer.home}/usage`, { mode: shown }) : undefined,
     });
   });
 
@@ -92,93 +72,6 @@ export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
   const to = new Date(now.getTime() + 1);
   const pace = await readCreditPace(orm, id, { from, to });
   return toAccountView(credits, pace, now);
-}
-
-interface Burned {
-  period: Period;
-  sums: BurnSum[];
-  /** Its costs are broken down. */
-  product: UsageProduct | undefined;
-  /** Undefined if the costs could not be read in time. */
-  parts: CostPart[] | undefined;
-}
-
-async function readBurned(
-  { orm }: PageDeps,
-  id: AccountId,
-  slug: string | undefined,
-  period: Period,
-): Promise<Burned> {
-  const sums = await readBurns(orm, id, period);
-  const chosen = slug ?? largestOf(sums);
-  const product = chosen === undefined ? undefined : await chooseProduct(orm, id.orgId, [], chosen);
-  const places = product
-    ? [...product.dimensions.map((_, i) => i + 1), ...(product.countsSubjects ? [0] : [])]
-    : [];
-  const isShort = period.to.getTime() - period.from.getTime() <= MAX_PART_DAYS * DAY_MS;
-  const parts =
-    product && places.length > 0 && isShort
-      ? await readCostParts(orm, scopeOf(id.orgId, product, id.livemode ? 'live' : 'test'), {
-          ...period,
-          places,
-        })
-      : undefined;
-  return { period, sums, product, parts };
-}
-
-/** Largest first. */
-function byProduct(sums: readonly BurnSum[]) {
-  const slugs = [...new Set(sums.map(({ slug }) => slug))];
-  return slugs
-    .map((slug) => {
-      const own = sums.filter((sum) => sum.slug === slug);
-      return { slug, name: own[0]!.name, burned: sumDecimals(own.map((sum) => sum.burned)) };
-    })
-    .toSorted((a, b) => compareDecimals(b.burned, a.burned));
-}
-
-const largestOf = (sums: readonly BurnSum[]): string | undefined => byProduct(sums)[0]?.slug;
-
-function toBurnedView({ period, sums, product, parts }: Burned, shown: Mode, path: string) {
-  const rows = byProduct(sums);
-  const total = sumDecimals(rows.map(({ burned }) => burned));
-  const names = product ? ['subject', ...product.dimensions] : [];
-  return {
-    returned: sumDecimals(sums.map(({ returned }) => returned)),
-    isEmpty: rows.length === 0,
-    /** The one with the largest costs, or the chosen one. */
-    productName: product?.name,
-    isUnread: parts === undefined && product !== undefined && hasParts(product),
-    maxDays: MAX_PART_DAYS,
-    parts: [
-      {
-        name: 'product',
-        more: 0,
-        rows: rows.map((row) => ({
-          value: row.name,
-          quantity: row.burned,
-          share: formatShare(row.burned, total),
-          isCurrent: row.slug === product?.slug,
-          href: toAddress(path, { product: row.slug, mode: shown, ...toPeriodQuery(period) }),
-        })),
-      },
-      ...names.flatMap((name, place) => toPart(name, parts?.filter((part) => part.place === place) ?? [])),
-    ],
-  };
-}
-
-const hasParts = ({ dimensions, countsSubjects }: UsageProduct) => dimensions.length > 0 || countsSubjects;
-
-/** None for a dimension whose only part has no value. */
-function toPart(name: string, own: readonly CostPart[]) {
-  if (!own.some(({ value, isOther }) => value || isOther)) return [];
-  const sum = sumDecimals(own.map(({ credits }) => credits));
-  const rows = own.map(({ value, isOther, count, credits }) => ({
-    value: isOther ? formatCount(count, 'other') : value || 'None',
-    quantity: credits,
-    share: formatShare(credits, sum),
-  }));
-  return [{ name, rows, more: 0 }];
 }
 
 const day = z.iso
@@ -278,9 +171,9 @@ async function* exportEntries(
   filter: ReturnType<typeof parseLedger>['filter'],
 ): AsyncGenerator<CsvCell[][]> {
   const now = new Date(clock.now());
-  let cursor: string | undefined;
+  let [cursor, balance]: (string | undefined)[] = [];
   do {
-    const page = await readLedger(orm, id, now, { ...filter, limit: BATCH_SIZE, cursor });
+    const page = await readLedger(orm, id, now, { ...filter, limit: BATCH_SIZE, cursor, balance });
     yield page.rows.map(({ at, hour, kind, productSlug, grantKey, amount, balance }) => [
       at,
       hour,
@@ -291,6 +184,6 @@ async function* exportEntries(
       id.livemode ? 'live' : 'test',
       ...(hasBalance(filter) ? [balance === undefined ? null : new ExactNumber(balance)] : []),
     ]);
-    cursor = page.nextCursor ?? undefined;
+    [cursor, balance] = [page.nextCursor ?? undefined, page.balance];
   } while (cursor);
 }
