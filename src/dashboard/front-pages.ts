@@ -8,10 +8,17 @@ import { organizationArchived, sessionOf, type ReadSession } from '../accounts/i
 
 const description = 'Meter usage, enforce limits and charge credits, with every event counted exactly once.';
 
+interface FrontOptions {
+  before: RequestHandler[];
+  listDemoLogins: ListDemoLogins;
+  /** Templates. */
+  introductions: string[];
+}
+
 export function frontPages(
   deps: PageDeps,
   readSession: ReadSession,
-  { before, listDemoLogins }: { before: RequestHandler[]; listDemoLogins: ListDemoLogins },
+  { before, listDemoLogins, introductions }: FrontOptions,
 ): Router {
   return pageRouter().get('/', ...before, async (req, res) => {
     const session = await readSession(req);
@@ -19,6 +26,7 @@ export function frontPages(
     const page = { view: 'front', title: 'Usage metering', description, frame: 'card' } as const;
     await renderPage(deps, req, res, page, {
       logins: session ? [] : groupByPerson(listDemoLogins()),
+      introductions,
       chart: exampleChart,
       samples: await makeSamples(originOf(req)),
     });
