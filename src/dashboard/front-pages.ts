@@ -8,17 +8,12 @@ import { organizationArchived, sessionOf, type ReadSession } from '../accounts/i
 
 const description = 'Meter usage, enforce limits and charge credits, with every event counted exactly once.';
 
-interface FrontOptions {
-  before: RequestHandler[];
-  listDemoLogins: ListDemoLogins;
-  /** Templates. */
-  introductions: string[];
-}
-
 export function frontPages(
   deps: PageDeps,
   readSession: ReadSession,
-  { before, listDemoLogins, introductions }: FrontOptions,
+  before: RequestHandler[],
+  listDemoLogins: ListDemoLogins,
+  introductions: readonly string[],
 ): Router {
   return pageRouter().get('/', ...before, async (req, res) => {
     const session = await readSession(req);

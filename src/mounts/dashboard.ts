@@ -95,7 +95,7 @@ export function dashboardRoutes(
   ];
   const { listDemoLogins = () => [] } = options;
   const introductions = products.map(({ introduction }) => introduction);
-  router.use(frontPages(context, readSession, { before, listDemoLogins, introductions }));
+  router.use(frontPages(context, readSession, before, listDemoLogins, introductions));
   const pages = ['/login', '/logout', '/confirm', '/reset', '/forgot', '/set-up', '/dashboard', '/console'];
   router.use(pages, before);
   router.use(['/dashboard', '/confirm', '/set-up', '/console'], sessionLimit(context));
