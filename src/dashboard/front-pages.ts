@@ -28,22 +28,17 @@ export function frontPages(
   });
 }
 
+const days = Array.from({ length: 30 }, (_, i) => i + 1);
+const growthOf = (day: number) => (day % 7 < 2 ? 0.45 : 1) * (1 + day / 45);
+
 /** A month of made-up tokens, with quiet weekends. */
 const exampleChart = toStackedChart({
   title: 'Tokens by model in November, example data',
   stepName: 'Day',
-  steps: Array.from({ length: 30 }, (_, i) => ({ axis: String(i + 1), name: `${i + 1} November` })),
-  series: [
-    ['large', 61_000],
-    ['small', 38_000],
-    ['embeddings', 17_000],
-  ].map(([name, mean], place) => ({
-    name: String(name),
-    values: Array.from({ length: 30 }, (_, i) => {
-      const growth =
-        (i % 7 === 0 || i % 7 === 6 ? 0.45 : 1) * (1 + i / 45) + 0.12 * Math.sin(i * (place + 1.7));
-      return String(Math.round(Number(mean) * growth));
-    }),
+  steps: days.map((day) => ({ axis: String(day), name: `${day} November` })),
+  series: Object.entries({ large: 61_000, small: 38_000, embeddings: 17_000 }).map(([name, mean]) => ({
+    name,
+    values: days.map((day) => String(Math.round(mean * (growthOf(day) + 0.12 * Math.sin(day * mean))))),
   })),
   nameOthers: String,
 });
