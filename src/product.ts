@@ -35,6 +35,8 @@ export interface Product {
   customerTabs: CustomerTab[];
   customerSummary?: CustomerSummary;
   readOverviewPanel?: ReadOverviewPanel;
+  /** A template: the product's part of the front page. */
+  introduction: string;
   webhookTypes: Partial<WebhookTypes>;
   reconciliation: Reconciliation;
   /** For the product's own error codes. */

@@ -11,7 +11,9 @@ const description = 'Meter usage, enforce limits and charge credits, with every 
 export function frontPages(
   deps: PageDeps,
   readSession: ReadSession,
-  { before, listDemoLogins }: { before: RequestHandler[]; listDemoLogins: ListDemoLogins },
+  before: RequestHandler[],
+  listDemoLogins: ListDemoLogins,
+  introductions: readonly string[],
 ): Router {
   return pageRouter().get('/', ...before, async (req, res) => {
     const session = await readSession(req);
@@ -19,28 +21,24 @@ export function frontPages(
     const page = { view: 'front', title: 'Usage metering', description, frame: 'card' } as const;
     await renderPage(deps, req, res, page, {
       logins: session ? [] : groupByPerson(listDemoLogins()),
+      introductions,
       chart: exampleChart,
       samples: await makeSamples(originOf(req)),
     });
   });
 }
 
+const days = Array.from({ length: 30 }, (_, i) => i + 1);
+const growthOf = (day: number) => (day % 7 < 2 ? 0.45 : 1) * (1 + day / 45);
+
 /** A month of made-up tokens, with quiet weekends. */
 const exampleChart = toStackedChart({
   title: 'Tokens by model in November, example data',
   stepName: 'Day',
-  steps: Array.from({ length: 30 }, (_, i) => ({ axis: String(i + 1), name: `${i + 1} November` })),
-  series: [
-    ['large', 61_000],
-    ['small', 38_000],
-    ['embeddings', 17_000],
-  ].map(([name, mean], place) => ({
-    name: String(name),
-    values: Array.from({ length: 30 }, (_, i) => {
-      const growth =
-        (i % 7 === 0 || i % 7 === 6 ? 0.45 : 1) * (1 + i / 45) + 0.12 * Math.sin(i * (place + 1.7));
-      return String(Math.round(Number(mean) * growth));
-    }),
+  steps: days.map((day) => ({ axis: String(day), name: `${day} November` })),
+  series: Object.entries({ large: 61_000, small: 38_000, embeddings: 17_000 }).map(([name, mean]) => ({
+    name,
+    values: days.map((day) => String(Math.round(mean * (growthOf(day) + 0.12 * Math.sin(day * mean))))),
   })),
   nameOthers: String,
 });

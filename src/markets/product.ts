@@ -61,6 +61,7 @@ const sections: Section[] = [
 
 export const markets: Product = {
   name: 'markets',
+  introduction: 'markets/introduction',
   config: marketsConfig,
   errors: marketStatuses,
   webhookTypes: marketTypes,

@@ -73,6 +73,7 @@ const sections: Section[] = [
 
 export const metering: Product = {
   name: 'metering',
+  introduction: 'metering/introduction',
   config: meteringConfig,
   errors: meteringStatuses,
   webhookTypes: meteringTypes,

@@ -94,7 +94,8 @@ export function dashboardRoutes(
     checkPasskeyHost,
   ];
   const { listDemoLogins = () => [] } = options;
-  router.use(frontPages(context, readSession, { before, listDemoLogins }));
+  const introductions = products.map(({ introduction }) => introduction);
+  router.use(frontPages(context, readSession, before, listDemoLogins, introductions));
   const pages = ['/login', '/logout', '/confirm', '/reset', '/forgot', '/set-up', '/dashboard', '/console'];
   router.use(pages, before);
   router.use(['/dashboard', '/confirm', '/set-up', '/console'], sessionLimit(context));

@@ -49,6 +49,13 @@ it('without a key it names what is missing, and without a script everything is r
   // On a long page, only the fields of the request that the address names are open.
   await page.goto('/docs/reference/usage#recordUsageEvents');
   await page.locator('#recordUsageEvents').getByText('Try it').click();
+  const path = (await page.locator('#recordUsageEvents').getByLabel('Path').boundingBox())!;
+  expect(path.y + path.height).toBeLessThan(page.viewportSize()!.height);
+  expect(
+    await page.evaluate(
+      `[...document.querySelectorAll('.example pre')].filter((pre) => pre.scrollWidth > pre.clientWidth).length`,
+    ),
+  ).toBe(0);
   await page.getByRole('button', { name: 'Send the request' }).first().click();
   await page.getByText('Enter an API key first.').waitFor();
   const plain = await world.visit({ javaScript: false });

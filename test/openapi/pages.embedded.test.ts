@@ -133,7 +133,21 @@ describe('/docs', () => {
         if (anchor) expect(target, `${page} leads to ${link}`).toContain(`id="${anchor}"`);
       }
     }
-    expect(seen.size).toBe(51);
+    expect(seen.size).toBe(50);
+  });
+
+  it('lists each request on a line of its own, and each field of a request once', async () => {
+    const home = await (await ask('/docs')).text();
+    expect(home).toMatch(
+      /<li><span class="method"[^>]*>POST<\/span>\s*<a href="\/docs\/reference\/usage#recordUsageEvents">[^<]+<\/a><\/li>/,
+    );
+    expect(home).toMatch(/<footer class="foot">.*href="\/docs\/errors"/s);
+    const [, request] = /id="recordUsageEvents"(.*?)<h3>Responses/s.exec(
+      await (await ask('/docs/reference/usage')).text(),
+    )!;
+    const fields = [...request!.matchAll(/<dt>\s*<code>([^<]+)/g)].map(([, name]) => name);
+    expect(fields).toContain('events[].metric');
+    expect(fields).toEqual([...new Set(fields)]);
   });
 
   it('returns 404 for any other name', async () => {
@@ -213,7 +227,7 @@ describe('/docs/search', async () => {
   const html = { accept: 'text/html' };
   const search = (q: string) => ask(`/docs/search?q=${encodeURIComponent(q)}`, html);
   const linksOf = async (q: string) => {
-    const [, results = ''] = (await (await search(q)).text()).split('<ol class="found">');
+    const [, results = ''] = (await (await search(q)).text()).split(/<ol class="found">|<\/ol>/);
     return [...results.matchAll(/<a href="([^"]+)"/g)].map((match) => match[1]!);
   };
 

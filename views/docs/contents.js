@@ -20,17 +20,9 @@ export function markContents() {
     const shown = links.find((link) => link.hasAttribute('aria-current') && link.checkVisibility());
     if (shown) keepInSight(shown);
   };
-  let isDue = false;
-  const markSoon = () => {
-    if (isDue) return;
-    isDue = true;
-    requestAnimationFrame(() => {
-      isDue = false;
-      mark();
-    });
-  };
-  addEventListener('scroll', markSoon, { passive: true });
-  addEventListener('resize', markSoon, { passive: true });
+  // Browsers send both at most once per frame.
+  addEventListener('scroll', mark, { passive: true });
+  addEventListener('resize', mark, { passive: true });
   mark();
 }
 

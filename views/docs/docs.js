@@ -96,6 +96,7 @@ function prepare(form) {
     void send(form);
   });
   form.hidden = form.parentElement.hidden = false;
+  form.parentElement.addEventListener('toggle', ({ target }) => target.open && target.scrollIntoView({ block: 'nearest' }));
 }
 
 async function send(form) {

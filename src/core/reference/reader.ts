@@ -68,7 +68,8 @@ function splitByThing(groupId: string, routes: readonly DescribedRoute[]) {
 /** `members` for `/operator/organizations/{slug}/members/{email}`, `users` for `/operator/users/{email}/sessions`. */
 function thingOf(path: string): string {
   const [, , thing = '', parameter, owned] = path.split('/');
-  return thing === 'organizations' && parameter !== undefined && owned !== undefined ? owned : thing;
+  const isOwned = thing === 'organizations' && parameter !== undefined && owned !== undefined;
+  return isOwned ? owned.replace(/^plan$/, 'plans') : thing;
 }
 
 /** Only for the service's own texts, never for user input. */
