@@ -186,7 +186,7 @@ export function notesOn(
   price: Micros | null,
 ): string[] {
   const { valuation, unsellableContracts, value } = mark;
-  const at = price === null ? [] : [`at ${formatPrice(price)}`];
+  const at = price === null ? [] : [`now ${formatPrice(price)}`];
   const result = settlement?.value ?? null;
   if (valuation === 'expected' && result !== null && isFairPrice(result))
     return ['last fair price, not final'];

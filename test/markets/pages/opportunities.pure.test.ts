@@ -122,7 +122,7 @@ describe('a position', () => {
   ])('says what part can be sold now: %j', (differs, note) => {
     expect(
       notesOn({ ...held, mark: { ...mark, ...differs } } as Parameters<typeof notesOn>[0], 560_000n),
-    ).toEqual(['at 56¢', note]);
+    ).toEqual(['now 56¢', note]);
   });
 
   it.each([

@@ -126,7 +126,7 @@ describe('the portfolio', () => {
     const desk = await read(trader.browser, '/dashboard/markets');
     for (const page of [{ words, text }, desk]) {
       expect(page.words).toContain('59° or below New York high, 21 Nov 2026');
-      expect(page.words).toContain('$67.20 at 56¢; sells for $64.93 −$5.00');
+      expect(page.words).toContain('now 56¢; sells for $64.93 $67.20 −$5.00');
       expect(page.text).toContain(`href="${sellPath(COLD).replaceAll('&', '&amp;')}&amp;contracts=120"`);
     }
     // The monthly chart has hourly steps, so a new account has no line there yet; the daily chart does.
