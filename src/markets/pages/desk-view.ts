@@ -167,14 +167,17 @@ export const toDeskPositions = (
     };
   });
 
-/** The forecast's value of holding over selling now, per contract that finds a bid; null if either is unknown. */
+/**
+ * The forecast's value of holding over selling now, per contract that finds a bid; null if either is unknown. A forecast
+ * without calibration, as in the first minutes after a start, would give wild values.
+ */
 function edgeIfHeld(
   { ticker, side, contracts, mark }: ValuedPosition,
   snapshot: Snapshot | undefined,
 ): number | null {
   const market = snapshot?.markets.get(ticker);
   const day = market && isPlaced(market) ? forecastOf(snapshot!.forecasts, market) : undefined;
-  const yes = day?.probabilities.get(ticker);
+  const yes = day?.isCalibrated ? day.probabilities.get(ticker) : undefined;
   const sold = subtractCounts(contracts, mark.unsellableContracts);
   if (yes === undefined || mark.value === null || mark.status !== 'active' || sold === 0) return null;
   return (side === 'yes' ? yes : 1 - yes) - Number(mark.value) / Number(valueOf(DOLLAR, sold));

@@ -4,7 +4,7 @@ import { toLineChart } from '../../core/charts/line-chart.js';
 import { originOf } from '../../core/http/request.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
-import { formatChange, formatTime } from '../../core/pages/format.js';
+import { formatChange, formatPrice, formatTime } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
@@ -43,9 +43,21 @@ function toVenueView(report: LiveReport | undefined) {
     isOff: false as const,
     isOpen: state === 'open',
     ...rest,
-    ...foreign,
     elsewhere: rest.otherShards.reduce((sum, { balance }) => sum + balance, 0n),
-    isAlone: foreign.orders.length + foreign.fills.length + foreign.positions.length === 0,
+    others: [
+      ...foreign.positions.map((position) => ({ ...position, what: 'Position', state: 'held' })),
+      ...foreign.orders.map((order) => ({
+        ...order,
+        what: 'Order',
+        contracts: `${order.filled} of ${order.initial}`,
+        state: order.status,
+      })),
+      ...foreign.fills.map((fill) => ({
+        ...fill,
+        what: 'Fill',
+        state: `YES at ${formatPrice(fill.yesPrice)}`,
+      })),
+    ],
   };
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { findStation } from '../../../src/markets/market/stations.js';
-import { notesOn, toOpportunities } from '../../../src/markets/pages/desk-view.js';
+import { notesOn, toDeskPositions, toOpportunities } from '../../../src/markets/pages/desk-view.js';
 import type { OwnAccount } from '../../../src/markets/pages/market-view.js';
 import { toMarketValue } from '../../../src/markets/pages/portfolio-view.js';
 import type { SignalReport } from '../../../src/markets/signals/signal.js';
@@ -56,14 +56,14 @@ it('a kind lists only its own markets, also if others are held', () => {
   const own = { signals, holdings } as unknown as OwnAccount;
   const { rows } = toOpportunities({ snapshot, own, chosen: undefined, now }, { kind: 'hourly', q: '' });
   expect(rows.map(({ city }) => city)).toEqual(['Bb']);
-  expect(rows[0]!.withheld).toEqual({ evidence: 65 });
+  expect(rows[0]!.withheld).toEqual({ evidence: 88 });
   expect(rows[0]).toMatchObject({ what: '1 withheld', held: 0 });
 });
 
 describe('a position', () => {
   const held = { ticker: 'T', side: 'yes', contracts: 18, cost: 6_000_000n, settlement: null };
   const mark = { valuation: 'book', value: 4_550_000n, fees: 0n, unsellableContracts: 9, status: 'active' };
-  const snapshotOf = (lastPrice: bigint | null, extremeF = 70) =>
+  const snapshotOf = (lastPrice: bigint | null, extremeF = 70, isCalibrated = true) =>
     ({
       markets: new Map([
         [
@@ -80,7 +80,18 @@ describe('a position', () => {
       forecasts: new Map([
         [
           'KNYC',
-          { days: [{ date: '2026-07-15', kind: 'daily_maximum', hour: undefined, observed: { extremeF } }] },
+          {
+            days: [
+              {
+                date: '2026-07-15',
+                kind: 'daily_maximum',
+                hour: undefined,
+                observed: { extremeF },
+                isCalibrated,
+                probabilities: new Map([['T', 0.6]]),
+              },
+            ],
+          },
         ],
       ]),
       data: {
@@ -112,6 +123,19 @@ describe('a position', () => {
       excludedByF: 79.1,
     });
     expect(valueOf({ side: 'no' }, snapshotOf(560_000n, 79.1)).excludedByF).toBeNull();
+  });
+
+  it('has an edge over its sale only by a calibrated forecast', () => {
+    const positions = [{ ...held, city: null, date: null, eventTicker: 'E', mark }];
+    const edgeOf = (isCalibrated: boolean) =>
+      toDeskPositions(
+        { positions } as unknown as Parameters<typeof toDeskPositions>[0],
+        snapshotOf(560_000n, 70, isCalibrated),
+        false,
+      )[0]!.edge;
+    // Nine contracts sell for 4.55.
+    expect(edgeOf(true)).toBeCloseTo(0.6 - 4.55 / 9, 6);
+    expect(edgeOf(false)).toBeNull();
   });
 
   it.each([
