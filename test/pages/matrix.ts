@@ -304,7 +304,7 @@ const portfolio = {
     form: () => ({ remainingContracts: '1' }),
     own: managersForm,
   },
-  'get /dashboard/portfolio/settlements': { own: [303, 308, 308, 308, 308] },
+  'get /dashboard/portfolio/settlements': { own: page },
   'get /dashboard/portfolio/trades.csv': { own: page },
 } satisfies Rows;
 

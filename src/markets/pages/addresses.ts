@@ -112,8 +112,7 @@ export const inCents = (price: Micros): string => String(Number(price) / Number(
 
 export const PORTFOLIO_PATH = '/dashboard/portfolio';
 export const ORDERS_PATH = `${PORTFOLIO_PATH}/orders`;
-/** On the portfolio. */
-export const SETTLEMENTS = '#settlements-title';
+export const SETTLEMENTS_PATH = `${PORTFOLIO_PATH}/settlements`;
 
 export const modeQuery = (mode: TradeMode) => ({ mode: mode === 'paper' ? undefined : mode });
 

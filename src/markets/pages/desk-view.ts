@@ -3,7 +3,7 @@ import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import { asksOf } from '../market/book.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import type { MarketEvent } from '../market/event.js';
-import type { TemperatureKind } from '../market/market.js';
+import { isPlaced, type TemperatureKind } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { ListedOrder } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
@@ -17,6 +17,7 @@ import { whenOf, type OwnAccount } from './market-view.js';
 import { toOrderView } from './order-view.js';
 import { evidenceShare } from './gates-view.js';
 import { isFound, shownEvents } from './overview-view.js';
+import { toMarketValue } from './portfolio-view.js';
 import { currentSignals, signalsOff, toSignalView } from './signals-view.js';
 import { expectedOf } from './probabilities.js';
 
@@ -153,67 +154,78 @@ export const toDeskPositions = (
   snapshot: Snapshot | undefined,
   mayTrade: boolean,
 ) =>
-  positions.map((position) => ({
-    ...position,
-    market: toMarketView(position),
-    value: position.mark.value,
-    note: noteOf(position, snapshot?.markets.get(position.ticker)?.lastPrice ?? null),
-    state: stateOf(position),
-    edge: edgeIfHeld(position, snapshot),
-    closeHref:
-      mayTrade && position.mark.status === 'active' && position.mark.unsellableContracts < position.contracts
-        ? ticketAddress(position.ticker, {
-            side: position.side,
-            action: 'sell',
-            contracts: position.contracts,
-          })
-        : null,
-  }));
+  positions.map((position) => {
+    const { value, price, excludedByF } = toMarketValue(position, snapshot);
+    return {
+      ...position,
+      market: toMarketView(position),
+      value,
+      profit: value === null ? null : value - position.cost,
+      notes: notesOn(position, price),
+      state:
+        excludedByF === null
+          ? stateOf(position)
+          : { label: 'Impossible', tone: '', note: `${formatDegrees(excludedByF, 1)} measured` },
+      edge: edgeIfHeld(position, snapshot),
+      closeHref:
+        mayTrade &&
+        position.mark.status === 'active' &&
+        position.mark.unsellableContracts < position.contracts
+          ? ticketAddress(position.ticker, {
+              side: position.side,
+              action: 'sell',
+              contracts: position.contracts,
+            })
+          : null,
+    };
+  });
 
-/** The forecast's value of holding over selling now, per contract that finds a bid; null if either is unknown. */
+/**
+ * The forecast's value of holding over selling now, per contract that finds a bid; null if either is unknown. A forecast
+ * without calibration, as in the first minutes after a start, would give wild values.
+ */
 function edgeIfHeld(
   { ticker, side, contracts, mark }: ValuedPosition,
   snapshot: Snapshot | undefined,
 ): number | null {
-  const event = snapshot?.events.find(({ markets }) => markets.some((market) => market.ticker === ticker));
-  const yes = event && forecastOf(snapshot!.forecasts, event)?.probabilities.get(ticker);
+  const market = snapshot?.markets.get(ticker);
+  const day = market && isPlaced(market) ? forecastOf(snapshot!.forecasts, market) : undefined;
+  const yes = day?.isCalibrated ? day.probabilities.get(ticker) : undefined;
   const sold = subtractCounts(contracts, mark.unsellableContracts);
   if (yes === undefined || mark.value === null || mark.status !== 'active' || sold === 0) return null;
   return (side === 'yes' ? yes : 1 - yes) - Number(mark.value) / Number(valueOf(DOLLAR, sold));
 }
 
-/**
- * Undefined if the value simply comes from the order book. Contracts without bids count as zero, so the note adds what
- * all are worth at their last price.
- */
-export function noteOf(
-  { mark, side, contracts, settlement }: Pick<ValuedPosition, 'mark' | 'side' | 'contracts' | 'settlement'>,
-  lastYes: Micros | null,
-): string | undefined {
-  const price = lastYes === null || side === 'yes' ? lastYes : DOLLAR - lastYes;
-  const last =
-    price === null
-      ? ''
-      : `; ${formatMoney(valueOf(price, contracts))} at the last price of ${formatPrice(price)}`;
-  const { valuation, unsellableContracts } = mark;
-  const value = settlement?.value ?? null;
-  if (valuation === 'expected' && value !== null && isFairPrice(value)) return 'last fair price, not final';
-  if (valuation === 'expected' && mark.status === 'finalized') return 'final, not paid yet';
-  if (valuation !== 'book') return valuation === 'closed' ? notes.closed + last : notes[valuation];
-  if (unsellableContracts === 0) return undefined;
-  return `bids for ${formatDecimal(subtractCounts(contracts, unsellableContracts))} of ${formatDecimal(contracts)} now${last}`;
+/** @param price that the value is based on, if any */
+export function notesOn(
+  { mark, contracts, settlement }: Pick<ValuedPosition, 'mark' | 'contracts' | 'settlement'>,
+  price: Micros | null,
+): string[] {
+  const { valuation, unsellableContracts, value } = mark;
+  const at = price === null ? [] : [`now ${formatPrice(price)}`];
+  const result = settlement?.value ?? null;
+  if (valuation === 'expected' && result !== null && isFairPrice(result))
+    return ['last fair price, not final'];
+  if (valuation === 'expected' && mark.status === 'finalized') return ['final, not paid yet'];
+  if (valuation !== 'book') return [...at, ...notes[valuation]];
+  const sold = subtractCounts(contracts, unsellableContracts);
+  if (sold === 0 || value === null) return [...at, 'no bids now'];
+  const part =
+    unsellableContracts === 0 ? 'sells' : `${formatDecimal(sold)} of ${formatDecimal(contracts)} sell`;
+  return [...at, `${part} for ${formatMoney(value)}`];
 }
 
 const notes = {
-  expected: 'expected, not final',
-  closed: 'no result yet',
-  not_listed: 'no longer listed',
-  unknown: undefined,
+  expected: ['expected, not final'],
+  closed: ['no result yet'],
+  not_listed: ['no longer listed, at cost'],
+  unknown: [],
 };
 
 /** Null while the market is open. */
 function stateOf({ mark, settlement }: ValuedPosition) {
   if (mark.status === 'active') return null;
   const { label, tone } = mark.status ? marketStatusLabels[mark.status] : { label: 'Not listed', tone: '' };
-  return { label, tone, temperature: settlement?.temperature ?? null };
+  const temperature = settlement?.temperature ?? null;
+  return { label, tone, note: temperature === null ? '' : `${temperature}°F` };
 }

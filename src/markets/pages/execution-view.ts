@@ -22,7 +22,7 @@ export function toExecutionPage({ period, paper, nearExtreme, live }: ExecutionR
     isEmpty: shown.length === 0 && !shadow && !queue,
     queue,
     horizons,
-    finding: shown[0] && toFinding(shown[0]),
+    finding: shown[0] && toFinding(shown[0].name, shown[0].sums),
     fills: shown.map(({ name, sums }) => toFillsRow(name, sums)),
     results: shown.flatMap(({ name, sums }) => toResults(name, sums)),
     shadow: shadow && {
@@ -53,13 +53,7 @@ const toFillsRow = (name: string, { fills, contracts, fees, judged, missed, afte
 });
 
 /** By the longest horizon. */
-function toFinding({
-  name,
-  sums: { judged, missed, after },
-}: {
-  name: string;
-  sums: FillSums;
-}): string | null {
+function toFinding(name: string, { judged, missed, after }: FillSums): string | null {
   const { gain, contracts } = after.at(-1)!;
   if (gain === null) return null;
   const move = perContract(gain, contracts);
@@ -87,29 +81,19 @@ const toResults = (name: string, { pnl }: FillSums) =>
     }))
     .filter(({ fills }) => fills > 0);
 
-function toShadowedRow({
-  id,
-  ticker,
-  label,
-  side,
-  action,
-  at,
-  contracts,
-  live,
-  paper,
-  after60,
-}: ShadowedOrder) {
+function toShadowedRow({ id, ticker, label, side, contracts, ...order }: ShadowedOrder) {
+  const { action, live, paper } = order;
   const isEqual =
     live.contracts === paper.contracts && live.value === paper.value && live.fees === paper.fees;
   return {
     href: `${ORDERS_PATH}/${id}`,
     name: `${action === 'buy' ? 'Buy' : 'Sell'} ${formatDecimal(contracts)} ${side.toUpperCase()}`,
     market: findMarketView(ticker, undefined, label),
-    at,
+    at: order.at,
     live: describeSide(live),
     paper: describeSide(paper),
     difference: isEqual ? 'The same' : describeDifference({ action, live, paper }),
-    after60,
+    after60: order.after60,
   };
 }
 
@@ -119,11 +103,8 @@ const describeSide = ({ contracts, value }: ShadowedOrder['live']): string =>
     : `${formatDecimal(contracts)} at ${formatPrice(perContract(value, contracts))}`;
 
 /** Per contract if both filled, otherwise in filled contracts. */
-function describeDifference({
-  action,
-  live,
-  paper,
-}: Pick<ShadowedOrder, 'action' | 'live' | 'paper'>): string {
+function describeDifference(order: Pick<ShadowedOrder, 'action' | 'live' | 'paper'>): string {
+  const { action, live, paper } = order;
   const parts: string[] = [];
   if (live.contracts !== paper.contracts) {
     const more = live.contracts > paper.contracts;

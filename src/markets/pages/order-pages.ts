@@ -82,12 +82,8 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
       order.mode === 'live' && order.status === 'resting' ? findPlace(orm, orgId, id) : undefined,
     ]);
     const page = { view: 'markets/portfolio/order', title: 'Order', section, notices: orderNotices };
-    const view = toOrderPage(order, fills, {
-      snapshot: snapshots.current,
-      form,
-      place,
-      mayChange: isManager(role) && order.status === 'resting',
-    });
+    const mayChange = isManager(role) && order.status === 'resting';
+    const view = { form, mayChange, ...toOrderPage(order, fills, snapshots.current, place) };
     await renderPage(context, req, res, page, view);
   }
 

@@ -12,7 +12,6 @@ import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH } from './addresses.js';
 import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
-import type { FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatMoney, formatPrice, formatTime } from '../../core/pages/format.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
@@ -108,20 +107,9 @@ function describeUnresolved({ status, unknownSince, sentAt }: ListedOrder): stri
 export const toOrderPage = (
   order: ListedOrder,
   fills: FillRow[],
-  {
-    snapshot,
-    form,
-    place,
-    mayChange,
-  }: {
-    snapshot: Snapshot | undefined;
-    form: FormState;
-    place: Awaited<ReturnType<typeof findPlace>>;
-    mayChange: boolean;
-  },
+  snapshot: Snapshot | undefined,
+  place: Awaited<ReturnType<typeof findPlace>>,
 ) => ({
-  form,
-  mayChange,
   queue: place && place.venueAhead !== null ? place : undefined,
   order: {
     ...toOrderView(order, snapshot),

@@ -3,8 +3,8 @@ import { HOUR_MS } from '../../core/time.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { originOf } from '../../core/http/request.js';
 import { cutPage } from '../../core/http/page.js';
-import { toAddress, toPager, type Query } from '../../core/pages/address.js';
-import { formatChange, formatTime } from '../../core/pages/format.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
+import { formatChange, formatPrice, formatTime } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
@@ -27,7 +27,7 @@ import {
   PORTFOLIO_PATH,
   readPageQuery,
   readSettlementCursor,
-  SETTLEMENTS,
+  SETTLEMENTS_PATH,
   toModeTabs,
 } from './addresses.js';
 import { toDeskOrders, toDeskPositions } from './desk-view.js';
@@ -43,9 +43,21 @@ function toVenueView(report: LiveReport | undefined) {
     isOff: false as const,
     isOpen: state === 'open',
     ...rest,
-    ...foreign,
     elsewhere: rest.otherShards.reduce((sum, { balance }) => sum + balance, 0n),
-    isAlone: foreign.orders.length + foreign.fills.length + foreign.positions.length === 0,
+    others: [
+      ...foreign.positions.map((position) => ({ ...position, what: 'Position', state: 'held' })),
+      ...foreign.orders.map((order) => ({
+        ...order,
+        what: 'Order',
+        contracts: `${order.filled} of ${order.initial}`,
+        state: order.status,
+      })),
+      ...foreign.fills.map((fill) => ({
+        ...fill,
+        what: 'Fill',
+        state: `YES at ${formatPrice(fill.yesPrice)}`,
+      })),
+    ],
   };
 }
 
@@ -126,15 +138,10 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
   });
 }
 
-const PAGE_SIZE = 10;
 /** Besides open ones. */
 const ORDERS_SHOWN = 6;
-
-/** Pages of settlements begin below the balance. */
-function toSettlementPager(query: Query, cursors: Parameters<typeof toPager>[2]) {
-  const { first, next } = toPager(PORTFOLIO_PATH, query, cursors);
-  return { first: first && first + SETTLEMENTS, next: next && next + SETTLEMENTS };
-}
+const SETTLEMENTS_SHOWN = 8;
+const PAGE_SIZE = 25;
 
 export function portfolioPages(context: Context, trading: TradingServices): Router {
   const { db, clock, config } = context;
@@ -144,21 +151,16 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
 
   router.get('/portfolio', async (req, res) => {
     const { orgId, role, marketAccess } = sessionOf(res);
-    const { mode, range, cursor } = readPageQuery(req);
+    const { mode, range } = readPageQuery(req);
     const portfolio = await readPortfolio(deps, orgId, mode);
     const now = new Date(clock.now());
     const [tradingSwitch, curve, orders, settlements] = await Promise.all([
       readSwitch(db.orm, orgId),
       readCurve(db.orm, orgId, portfolio, range, now),
       listLatestOrders(db.orm, orgId, mode, ORDERS_SHOWN),
-      listSettlementEvents(db.orm, orgId, {
-        mode,
-        after: readSettlementCursor(cursor),
-        limit: PAGE_SIZE + 1,
-      }),
+      listSettlementEvents(db.orm, orgId, { mode, after: undefined, limit: SETTLEMENTS_SHOWN }),
     ]);
     const snapshot = snapshots.current;
-    const { page: settled, nextCursor } = cutPage(settlements, PAGE_SIZE, encodeSettlementCursor);
     const page = { view: 'markets/portfolio/portfolio', title: 'Portfolio', section: 'portfolio' };
     await renderPage(context, req, res, page, {
       modes: toModeTabs(PORTFOLIO_PATH, mode),
@@ -173,11 +175,7 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
         positions: toDeskPositions(portfolio, snapshot, mode === 'paper' && isManager(role)),
         orders: toDeskOrders(orders, snapshot, isManager(role)),
       },
-      settlements: settled.map((each) => toSettlementView(each, snapshot)),
-      pager: toSettlementPager(
-        { ...modeQuery(mode), range: req.query.range as string },
-        { cursor, nextCursor },
-      ),
+      settlements: settlements.map((each) => toSettlementView(each, snapshot)),
       tradingSwitch,
       venue: mode === 'live' ? toVenueView(trading.live?.reportOf(orgId)) : undefined,
       query: mode === 'paper' ? '' : `?mode=${mode}`,
@@ -185,9 +183,21 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
     });
   });
 
-  router.get('/portfolio/settlements', (req, res) => {
+  router.get('/portfolio/settlements', async (req, res) => {
     const { mode, cursor } = readPageQuery(req);
-    res.redirect(308, toAddress(PORTFOLIO_PATH, { ...modeQuery(mode), cursor }) + SETTLEMENTS);
+    const settlements = await listSettlementEvents(db.orm, sessionOf(res).orgId, {
+      mode,
+      after: readSettlementCursor(cursor),
+      limit: PAGE_SIZE + 1,
+    });
+    const { page: shown, nextCursor } = cutPage(settlements, PAGE_SIZE, encodeSettlementCursor);
+    const page = { view: 'markets/portfolio/settlements', title: 'Settlements', section: 'portfolio' };
+    await renderPage(context, req, res, page, {
+      modes: toModeTabs(SETTLEMENTS_PATH, mode),
+      portfolioHref: toAddress(PORTFOLIO_PATH, modeQuery(mode)),
+      settlements: shown.map((each) => toSettlementView(each, snapshots.current)),
+      pager: toPager(SETTLEMENTS_PATH, modeQuery(mode), { cursor, nextCursor }),
+    });
   });
 
   addOrderPages(router, context, trading);

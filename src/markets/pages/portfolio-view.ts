@@ -1,9 +1,15 @@
 import { formatAgo } from '../../core/pages/format.js';
-import { CENT, floorTo, type Micros } from '../market/money.js';
+import { forecastOf } from '../learning/forecast.js';
+import { sumKnown } from '../ledger/valuation.js';
+import { asksOf, bidsOf, emptyBook } from '../market/book.js';
+import { valueOf } from '../market/contracts.js';
+import { isPlaced } from '../market/market.js';
+import { CENT, DOLLAR, floorTo, type Micros } from '../market/money.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
-import type { Portfolio } from '../portfolio/portfolio.js';
+import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js';
 import { isStale } from './freshness.js';
+import { isPassed } from './probabilities.js';
 
 interface Marks {
   snapshot: Snapshot | undefined;
@@ -12,18 +18,52 @@ interface Marks {
   now: Date;
 }
 
+/**
+ * The last price, held between bid and ask; before the first trade, the bid. `price` is null if the value has another
+ * basis: a result, the cost for lack of a price, or the bids alone for YES that the measured temperature rules out.
+ */
+export function toMarketValue(
+  {
+    ticker,
+    side,
+    contracts,
+    cost,
+    mark,
+  }: Pick<ValuedPosition, 'ticker' | 'side' | 'contracts' | 'cost' | 'mark'>,
+  snapshot: Snapshot | undefined,
+): { value: Micros | null; price: Micros | null; excludedByF: number | null } {
+  const market = snapshot?.markets.get(ticker);
+  const known = { price: null, excludedByF: null };
+  if (mark.valuation === 'expected' || mark.value === null) return { ...known, value: mark.value };
+  if (market && isPlaced(market) && side === 'yes') {
+    const { observed = null } = forecastOf(snapshot!.forecasts, market) ?? {};
+    if (observed && isPassed(market.bracket, observed, market.kind))
+      return { ...known, value: mark.value, excludedByF: observed.extremeF };
+  }
+  const book = (mark.valuation === 'book' && snapshot?.data.books.get(ticker)) || emptyBook;
+  const [bid, ask] = [bidsOf(book, side)[0]?.price, asksOf(book, side)[0]?.price];
+  const yes = market?.lastPrice ?? null;
+  const last = yes === null ? bid : side === 'yes' ? yes : DOLLAR - yes;
+  if (last === undefined) return { ...known, value: cost };
+  const price = bid !== undefined && last < bid ? bid : ask !== undefined && last > ask ? ask : last;
+  return { ...known, value: valueOf(price, contracts), price };
+}
+
 export function toPortfolioView(portfolio: Portfolio, marks: Marks) {
-  const { mode, positions, cash, liquidation, openedAt, deposits, transfers } = portfolio;
-  // Rounded once, so that equity is the sum of the amounts beside it.
-  const equity = liquidation === null ? null : toCents(cash) + toCents(liquidation);
+  const { mode, positions, cash, cost, openedAt, deposits, transfers } = portfolio;
+  const value = sumKnown(positions.map((position) => toMarketValue(position, marks.snapshot).value));
+  // Rounded once, so that the account's value is the sum of the amounts beside it.
+  const total = value === null ? null : toCents(cash) + toCents(value);
   return {
     mode,
     isNew: portfolio.markets === 0 && portfolio.openOrderCount === 0,
     warning: positions.length > 0 ? warningOf(marks) : undefined,
     tiles: {
       ...portfolio,
-      equity,
-      gain: equity === null || openedAt === null ? null : equity - deposits - transfers,
+      value,
+      total,
+      gain: total === null || openedAt === null ? null : total - deposits - transfers,
+      profit: value === null ? null : value - cost,
     },
     /** The value of the other positions counts as zero. */
     cutTo: portfolio.isCut ? positions.length : null,

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { findStation } from '../../../src/markets/market/stations.js';
-import { noteOf, toOpportunities } from '../../../src/markets/pages/desk-view.js';
+import { notesOn, toDeskPositions, toOpportunities } from '../../../src/markets/pages/desk-view.js';
 import type { OwnAccount } from '../../../src/markets/pages/market-view.js';
+import { toMarketValue } from '../../../src/markets/pages/portfolio-view.js';
 import type { SignalReport } from '../../../src/markets/signals/signal.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 
@@ -89,16 +90,100 @@ it('groups cities: signals, watched, held, withheld, others', () => {
   ]);
 });
 
-describe('the note beside a position', () => {
-  const held = { side: 'yes', contracts: 18, settlement: null } as const;
+describe('a position', () => {
+  const held = { ticker: 'T', side: 'yes', contracts: 18, cost: 6_000_000n, settlement: null };
   const mark = { valuation: 'book', value: 4_550_000n, fees: 0n, unsellableContracts: 9, status: 'active' };
+  const snapshotOf = (lastPrice: bigint | null, extremeF = 70, isCalibrated = true) =>
+    ({
+      markets: new Map([
+        [
+          'T',
+          {
+            station: { id: 'KNYC' },
+            kind: 'daily_maximum',
+            date: '2026-07-15',
+            bracket: { kind: 'between', floor: 77, cap: 78 },
+            lastPrice,
+          },
+        ],
+      ]),
+      forecasts: new Map([
+        [
+          'KNYC',
+          {
+            days: [
+              {
+                date: '2026-07-15',
+                kind: 'daily_maximum',
+                hour: undefined,
+                observed: { extremeF },
+                isCalibrated,
+                probabilities: new Map([['T', 0.6]]),
+              },
+            ],
+          },
+        ],
+      ]),
+      data: {
+        books: new Map([
+          ['T', { yes: [{ price: 540_000n, contracts: 9 }], no: [{ price: 430_000n, contracts: 50 }] }],
+        ]),
+      },
+    }) as unknown as Snapshot;
+  const valueOf = (position: object, snapshot: Snapshot) =>
+    toMarketValue({ ...held, mark, ...position } as Parameters<typeof toMarketValue>[0], snapshot);
+
+  it('counts contracts without a bid at the last price, which bid and ask limit', () => {
+    expect(valueOf({}, snapshotOf(560_000n))).toEqual({
+      value: 10_080_000n,
+      price: 560_000n,
+      excludedByF: null,
+    });
+    expect(valueOf({}, snapshotOf(900_000n)).price).toBe(570_000n);
+    expect(valueOf({}, snapshotOf(null)).price).toBe(540_000n);
+    expect(valueOf({ side: 'no' }, snapshotOf(560_000n)).price).toBe(440_000n);
+    const unlisted = { mark: { ...mark, valuation: 'not_listed', value: 0n } };
+    expect(valueOf({ ...unlisted, ticker: 'gone' }, snapshotOf(null)).value).toBe(6_000_000n);
+  });
+
+  it('of a bracket that the measured temperature rules out is worth its bids, and NO of it its price', () => {
+    expect(valueOf({}, snapshotOf(560_000n, 79.1))).toEqual({
+      value: 4_550_000n,
+      price: null,
+      excludedByF: 79.1,
+    });
+    expect(valueOf({ side: 'no' }, snapshotOf(560_000n, 79.1)).excludedByF).toBeNull();
+  });
+
+  it('has an edge over its sale only by a calibrated forecast', () => {
+    const positions = [{ ...held, city: null, date: null, eventTicker: 'E', mark }];
+    const edgeOf = (isCalibrated: boolean) =>
+      toDeskPositions(
+        { positions } as unknown as Parameters<typeof toDeskPositions>[0],
+        snapshotOf(560_000n, 70, isCalibrated),
+        false,
+      )[0]!.edge;
+    // Nine contracts sell for 4.55.
+    expect(edgeOf(true)).toBeCloseTo(0.6 - 4.55 / 9, 6);
+    expect(edgeOf(false)).toBeNull();
+  });
+
   it.each([
-    [held, mark, 'bids for 9 of 18 now; $10.08 at the last price of 56¢'],
-    [{ ...held, side: 'no' }, mark, 'bids for 9 of 18 now; $7.92 at the last price of 44¢'],
-    [held, { ...mark, unsellableContracts: 0 }, undefined],
-    [held, { ...mark, valuation: 'expected', status: 'finalized' }, 'final, not paid yet'],
-    [held, { ...mark, valuation: 'expected', status: 'determined' }, 'expected, not final'],
-  ])('says what is not sold now, or that a result is not paid yet: %j', (position, ofMark, note) => {
-    expect(noteOf({ ...position, mark: ofMark } as Parameters<typeof noteOf>[0], 560_000n)).toBe(note);
+    [{}, '9 of 18 sell for $4.55'],
+    [{ unsellableContracts: 0 }, 'sells for $4.55'],
+    [{ unsellableContracts: 18 }, 'no bids now'],
+    [{ valuation: 'closed', status: 'closed' }, 'no result yet'],
+  ])('says what part can be sold now: %j', (differs, note) => {
+    expect(
+      notesOn({ ...held, mark: { ...mark, ...differs } } as Parameters<typeof notesOn>[0], 560_000n),
+    ).toEqual(['now 56¢', note]);
+  });
+
+  it.each([
+    ['finalized', 'final, not paid yet'],
+    ['determined', 'expected, not final'],
+  ])('with a result says whether it is final: %s', (status, note) => {
+    const ofMark = { ...mark, valuation: 'expected', status };
+    expect(notesOn({ ...held, mark: ofMark } as Parameters<typeof notesOn>[0], null)).toEqual([note]);
   });
 });

@@ -116,17 +116,17 @@ describe('the portfolio', () => {
 
   it('shows the balance, what it consists of and the positions, as the desk does', async () => {
     const { words, text } = await read(trader.browser, PATH);
-    // 120 contracts were bought for 72.20 plus fees of 2.01 and are now worth 64.9287: 1000 − 74.21 + 64.9287 =
-    // 990.7187.
-    expect(words).toContain('$990.72 −$9.28 on $1,000.00');
+    // 120 contracts were bought for 72.20 plus fees of 2.01. At the bid of 56¢ they are worth 67.20: 1000 − 74.21 +
+    // 67.20 = 992.99. They sell for 64.9287.
+    expect(words).toContain('$992.99 −$7.01 on $1,000.00');
     expect(words).toContain('Cash $925.79');
-    expect(words).toContain('Positions $64.93 if sold now; cost $72.20');
-    expect(words).toContain('Unrealised −$7.27');
+    expect(words).toContain('Positions $67.20 cost $72.20');
+    expect(words).toContain('Unrealised −$5.00 −$7.27 if all sold now');
     expect(words).toContain('Fees paid $2.01');
     const desk = await read(trader.browser, '/dashboard/markets');
     for (const page of [{ words, text }, desk]) {
       expect(page.words).toContain('59° or below New York high, 21 Nov 2026');
-      expect(page.words).toContain('$64.93');
+      expect(page.words).toContain('now 56¢; sells for $64.93 $67.20 −$5.00');
       expect(page.text).toContain(`href="${sellPath(COLD).replaceAll('&', '&amp;')}&amp;contracts=120"`);
     }
     // The monthly chart has hourly steps, so a new account has no line there yet; the daily chart does.
@@ -308,8 +308,7 @@ describe('settlements', () => {
     const by = { userId: uuid() };
     await bookTrade(database.db, { orgId, by, at: now(), ticker: MILD, fills: [['0.30', 10, '0.15']] });
     expect((await read(browser, PATH)).words).toContain('Nothing has settled yet');
-    const old = await browser.get(`${PATH}/settlements?mode=live`, html);
-    expect([old.status, old.headers.get('location')]).toEqual([308, `${PATH}?mode=live#settlements-title`]);
+    expect((await read(browser, `${PATH}/settlements?mode=live`)).words).toContain('Nothing has settled yet');
     const at = (seconds: number) => new Date(now().getTime() + seconds * 1000);
     const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
     await writeWord(database.db, { ...word, at: at(0), n: 0, state: 'provisional', value: null });
@@ -335,8 +334,19 @@ describe('settlements', () => {
     );
     // The final result replaces the announced one.
     expect(words).not.toContain('Determined');
-    expect((await read(browser, `${PATH}?cursor=x`)).status).toBe(400);
-    expect((await read(stranger.browser, PATH)).words).not.toContain('62 °F');
+    expect((await read(browser, `${PATH}/settlements?cursor=x`)).status).toBe(400);
+    expect((await read(stranger.browser, PATH)).words).not.toContain('62°F');
+
+    for (let n = 4; n < 30; n++)
+      await writeWord(database.db, { ...amended, at: at(n), n, temperature: 30 + n, state: 'amended' });
+    const shown = async (path: string) =>
+      [...(await read(browser, path)).words.matchAll(/(\d\d)°F: NO/g)].map(([, degrees]) => Number(degrees));
+    const count = (length: number, from: number) => Array.from({ length }, (_, i) => from - i);
+    expect(await shown(PATH)).toEqual(count(8, 59));
+    expect(await shown(`${PATH}/settlements`)).toEqual(count(25, 59));
+    const { text } = await read(browser, `${PATH}/settlements`);
+    const next = /rel="next" href="([^"]+)"/.exec(text)![1]!;
+    expect(await shown(next)).toEqual([34, 62]);
   });
 });
 
@@ -411,6 +421,8 @@ describe('a sale', () => {
     expect(two.headers.get('location')).toBe(desk.replace('placed', 'repeated'));
     const path = `/dashboard/portfolio/orders/${new URLSearchParams(desk.split(/[?#]/)[1]).get('order')}`;
     const order = await read(trader.browser, path);
+    // The list shows the same cents; only the fills are exact.
+    expect(order.words).toContain('Cash +$64.93');
     expect((await read(trader.browser, desk)).words).toContain('Sold 120 YES for $64.93 after the fee.');
     expect(order.words).toContain('Sell 120 YES');
     expect(order.words).toContain(`Placed by ${trader.user.name}`);

@@ -140,7 +140,7 @@ describe('the scores page', () => {
   it('shows the probabilities of model and market for each outcome, newest day first', async () => {
     const { words } = await see();
     const results = words.slice(words.indexOf('Latest results'));
-    expect(results).toMatch(/Miami 20 Nov 2026 \d+°F Model [\d.]+% Market [\d.]+%/);
+    expect(results).toMatch(/Miami 20 Nov 2026 \d+°F [\d.]+% \/ [\d.]+%/);
     // Six hours before its end, a day is decided.
     expect(results).toMatch(/High 36 h 24 h 12 h Miami/);
     expect(results.indexOf('20 Nov 2026')).toBeLessThan(results.indexOf('19 Nov 2026'));
