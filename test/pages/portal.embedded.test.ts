@@ -78,7 +78,12 @@ describe('a link to the portal', () => {
     expect(page.text).toContain(own.name);
     const again = await new Browser(service.url).get(path, html);
     expect(again.status).toBe(404);
+    expect(again.text).toContain('<h1>This link no longer works</h1>');
     expect(again.text).toContain('This link was used before, or is older than 10 minutes.');
+    // The browser that opened it returns to its session; another session is no key to it.
+    expect((await browser.get(path, html)).headers.get('location')).toBe('/portal');
+    const { browser: other } = await open();
+    expect((await other.get(path, html)).status).toBe(404);
     expect((await view(browser, '/usage')).status).toBe(200);
   });
 
@@ -331,7 +336,7 @@ describe('an operator who views the pages as the customer', () => {
     const { browser, email } = await begin();
     const page = await view(browser, '/usage');
     expect([page.status, page.text.includes('You are viewing as')]).toEqual([200, true]);
-    expect(page.text).toContain('people, keys and settings are left out');
+    expect(page.text).toContain('You see what the customer sees, without people, keys and settings.');
     expect((await view(browser, '/api-keys')).status).toBe(404);
     expect((await view(browser, `/usage?product=${foreign.productSlugs[0]}`)).status).toBe(404);
     const rows = [
