@@ -332,6 +332,22 @@ describe('an operator who views the pages as the customer', () => {
     return operator;
   };
 
+  it('chooses who manages API keys among the owners and admins', async () => {
+    const { browser } = await signedInOperator(service);
+    const path = `/console/customers/${own.slug}/portal`;
+    const { text } = await browser.get(path, html);
+    const select = /<select\s+id="field-member"[^]*?<\/select>/.exec(text)![0];
+    expect(select).toContain(`value="${own.people.admin.email}"`);
+    expect(select).not.toContain(own.people.member.email);
+    const create = (pages: string) =>
+      browser.send('POST', path, {
+        form: { pages, member: own.people.admin.email, expiresInMinutes: '60' },
+        headers: html,
+      });
+    // A hidden choice does not matter.
+    for (const pages of ['keys', 'usage']) expect((await create(pages)).text).toContain('Link to the portal');
+  });
+
   it('sees the pages without people and keys, and both audit logs name the operator', async () => {
     const { browser, email } = await begin();
     const page = await view(browser, '/usage');
