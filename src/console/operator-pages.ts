@@ -22,6 +22,7 @@ import { personOf } from '../accounts/identity/session/session.js';
 import { failedSince, findFailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
 import { findSearchEnd, listUsers, readPeopleFacts } from '../accounts/identity/users/queries.js';
+import { DAY_MS } from '../core/time.js';
 import { CONSOLE, decodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } from './page.js';
 import { readPerson } from './person-pages.js';
 
@@ -104,6 +105,8 @@ function addRemoval(router: Router, deps: ConsoleDeps): void {
   });
 }
 
+const SEEN_DAYS = 90;
+
 const peopleSchema = listSchema.extend({
   signal: z.literal('sign-ins', 'must be one of the options').optional(),
 });
@@ -126,7 +129,7 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
       );
       const ids = page.map(({ id }) => id);
       const failed = await findFailedSignIns(orm, ids, since);
-      const facts = await readPeopleFacts(orm, ids);
+      const facts = await readPeopleFacts(orm, ids, new Date(clock.now() - SEEN_DAYS * DAY_MS));
       const people = page.map(({ id, email, name }) => ({
         ...facts.get(id)!,
         id,
@@ -138,7 +141,7 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
     });
     const notices = { deleted: 'The account is deleted.' };
     const page = { view: 'console/find-people', title: 'People', section: 'people', notices };
-    await renderPage(deps, req, res, page, { form, people: result?.people, pager: result?.pager });
+    await renderPage(deps, req, res, page, { form, ...result, seenDays: SEEN_DAYS });
   });
 }
 

@@ -5,8 +5,7 @@ import { fromCursor } from '../core/http/page.js';
 import { text } from '../core/http/validate.js';
 import { renderPage } from '../core/pages/layout.js';
 import { slugSchema } from '../accounts/identity/operator/schema.js';
-import { getOrganization } from '../accounts/identity/organizations/organizations.js';
-import type { Organization } from '../accounts/identity/organizations/queries.js';
+import { findOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
 import type { Context } from '../core/http/context.js';
 import { withoutLinks, type EntryView } from '../dashboard/audit-log/view.js';
 
@@ -35,8 +34,12 @@ export function readSlug(req: Request, thing: string): string {
   return slug.data;
 }
 
-export const readCustomer = (deps: ConsoleDeps, req: Request): Promise<Organization> =>
-  getOrganization(deps.db.orm, readSlug(req, 'Organization'));
+export async function readCustomer({ db }: ConsoleDeps, req: Request): Promise<Organization> {
+  const slug = readSlug(req, 'customer');
+  const customer = await findOrganization(db.orm, { slug });
+  if (!customer) throw new AppError('not_found', `There is no customer “${slug}”.`);
+  return customer;
+}
 
 const ownTabs: CustomerTab[] = [
   { id: 'overview', place: 1, path: '', label: 'Overview' },

@@ -1,7 +1,9 @@
 import type { Request, Response, Router } from 'express';
+import { listMembers } from '../accounts/identity/members/queries.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
 import { confirmDanger } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
+import { isManager } from '../accounts/organizations/table.js';
 import { createPortalSession, endPortalSessions } from '../accounts/portal/portal.js';
 import { listSessions } from '../accounts/portal/queries.js';
 import { DEFAULT_MINUTES, portalSessionInputSchema } from '../accounts/portal/schema.js';
@@ -23,6 +25,8 @@ import { pageRouter } from '../core/pages/layout.js';
 import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 const VIEW_MINUTES = 30;
+/** Owners and admins among these are offered. */
+const MAX_MEMBERS = 200;
 const notices = { ended: 'All sessions have ended. Their next request is refused.' };
 
 const lifetimes = [
@@ -53,6 +57,9 @@ export function customerPortalPages(deps: ConsoleDeps): Router {
       link,
       lifetimes,
       entries: portalEntries,
+      managers: (await listMembers(db.orm, customer.id, { after: undefined, limit: MAX_MEMBERS })).filter(
+        ({ role }) => isManager(role),
+      ),
       sessions,
       most: PAGE_SIZE,
       origins: config.portalOrigins,
@@ -100,7 +107,8 @@ function readFields(fields: FormFields) {
     pages: listField(fields, 'pages'),
     expiresInMinutes: Number(text('expiresInMinutes')),
     subject: text('subject'),
-    member: text('member'),
+    // A hidden field is sent, too.
+    member: listField(fields, 'pages').includes('keys') ? text('member') : undefined,
     returnUrl: text('returnUrl'),
     accent: text('accent'),
     livemode: mode === undefined ? undefined : mode === 'live',

@@ -8,7 +8,7 @@ import {
   readGrace,
   readKeyForm,
 } from '../accounts/api-keys/key-form.js';
-import { serviceScopes } from '../accounts/api-keys/scopes.js';
+import { serviceScopes, type ServiceScope } from '../accounts/api-keys/scopes.js';
 import { serviceScopeAllows, toShownKey, whatScopeAllows } from '../accounts/api-keys/view.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
 import { requireConfirmation } from '../accounts/identity/session/operator.js';
@@ -29,6 +29,7 @@ import { toAddress, toPager } from '../core/pages/address.js';
 import { addForm, parseQueryForm, readQuery, renewForm } from '../core/pages/form.js';
 import { pageRouter, renderPage } from '../core/pages/layout.js';
 import { DAY_MS, MINUTE_MS } from '../core/time.js';
+import { listCustomers } from './customer-queries.js';
 import { addressOf, CONSOLE, PAGE_SIZE, type ConsoleDeps } from './page.js';
 
 const list = { label: 'Service keys', href: `${CONSOLE}/service-keys` };
@@ -36,6 +37,18 @@ const MAX_CUSTOMERS = 20;
 const RECENT_MINUTES = 15;
 
 const cursorSchema = z.object({ cursor: idCursorField });
+
+/** The first that a new key may call is shown with its secret. */
+const examples: { scope: ServiceScope; purpose: string; path: (nowMs: number) => string }[] = [
+  { scope: 'entitlements:read', purpose: 'Read what a customer may use:', path: () => 'entitlements' },
+  {
+    scope: 'usage:read',
+    purpose: 'Read what a customer has used this month:',
+    path: (nowMs) => `usage?from=${dayOf(nowMs).slice(0, 7)}-01&to=${dayOf(nowMs + DAY_MS)}`,
+  },
+];
+
+const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 
 const notices = { revoked: 'The service key is revoked. It fails on its next call, for every customer.' };
 
@@ -65,15 +78,23 @@ function createDesk(deps: ConsoleDeps) {
     readKey: (req: Request) => getServiceKey(db.orm, idOf(req)),
     readCalls: (id: string, sinceMs: number) =>
       listServiceKeyCalls(db.orm, id, new Date(sinceMs), MAX_CUSTOMERS),
-    showSecret: (req: Request, res: Response, { key, secret }: NewServiceKey) => {
+    showSecret: async (req: Request, res: Response, { key, secret }: NewServiceKey) => {
       beginSecretPage(res);
-      const samples = sampleRead(originOf(req), secret, '/service/organizations/SLUG/entitlements');
+      const { customers } = await listCustomers(db.orm, clock.now(), { state: 'current' }, { limit: 1 });
+      const example = examples.find(({ scope }) => key.scopes.includes(scope));
       return render(req, res, 'accounts/api-keys/secret', 'Service key created', {
         key: toView(key),
         holder: 'every customer, within its scopes',
         secret,
         previous: undefined,
-        snippets: { purpose: 'Read what a customer may use:', samples },
+        snippets: example && {
+          purpose: example.purpose,
+          samples: sampleRead(
+            originOf(req),
+            secret,
+            `/service/organizations/${customers[0]?.slug ?? 'SLUG'}/${example.path(clock.now())}`,
+          ),
+        },
         lacksProduct: false,
       });
     },

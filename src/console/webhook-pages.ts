@@ -7,14 +7,16 @@ import {
   EndpointExists,
   MAX_ENDPOINTS,
   requireEndpoint,
+  testEndpoint,
   updateEndpoint,
 } from '../accounts/webhooks/endpoints.js';
 import { createEndpointForms, type EndpointForms } from '../accounts/webhooks/form.js';
-import { listEndpoints } from '../accounts/webhooks/queries.js';
+import { listDeliveries, listEndpoints } from '../accounts/webhooks/queries.js';
 import { readEndpointId } from '../accounts/webhooks/request.js';
+import { waitForAttempt } from '../accounts/webhooks/pages.js';
 import { createWebhookSchemas } from '../accounts/webhooks/schema.js';
 import type { WebhookTypes } from '../accounts/webhooks/types.js';
-import { toEndpointView } from '../accounts/webhooks/view.js';
+import { toDeliveryView, toEndpointView } from '../accounts/webhooks/view.js';
 import { beginSecretPage } from '../core/http/headers.js';
 import { toAddress } from '../core/pages/address.js';
 import { addForm } from '../core/pages/form.js';
@@ -26,6 +28,7 @@ const tab = 'webhooks';
 const notices = {
   created: 'The endpoint is created.',
   saved: 'The endpoint is saved.',
+  tested: 'The test message was sent. It is the newest delivery.',
   exists:
     'This form already created this endpoint, and its secret was shown once. Owners and admins can rotate it.',
 };
@@ -36,7 +39,9 @@ interface PagesDeps extends ConsoleDeps {
   forms: EndpointForms;
 }
 
-/** Deliveries are shown only to the customer's owners and admins. */
+const SHOWN_DELIVERIES = 20;
+
+/** The contents of deliveries are shown only to the customer's owners and admins. */
 export function customerWebhookPages(context: ConsoleDeps, types: WebhookTypes): Router {
   const deps = { ...context, forms: createEndpointForms(types, createWebhookSchemas(types)) };
   const { typeCount } = deps.forms;
@@ -61,8 +66,22 @@ export function customerWebhookPages(context: ConsoleDeps, types: WebhookTypes):
   addCreation(router, deps);
   router.get('/customers/:slug/webhooks/:id', async (req, res) => {
     const { customer, endpoint } = await readOne(deps, req);
+    const where = { orgId: customer.id, endpointId: endpoint.id };
+    const rows = await listDeliveries(deps.db.orm, where, { limit: SHOWN_DELIVERIES });
     const page = { view: 'console/webhook', tab, title: 'Endpoint', notices };
-    await renderCustomer(deps, req, res, page, customer, { endpoint, typeCount });
+    await renderCustomer(deps, req, res, page, customer, {
+      endpoint,
+      typeCount,
+      deliveries: rows.map((row) => toDeliveryView(endpoint.id, row)),
+    });
+  });
+
+  router.post('/customers/:slug/webhooks/:id/test', async (req, res) => {
+    const { customer, endpoint } = await readOne(deps, req);
+    const actor = operatorActor(req, res, customer.id);
+    const messageId = await testEndpoint(deps, actor, endpoint.id);
+    await waitForAttempt(deps.db.orm, { orgId: customer.id, endpointId: endpoint.id, messageId });
+    res.redirect(303, toAddress(endpoint.href, { done: 'tested' }));
   });
   addChanges(router, deps);
   return router;

@@ -54,6 +54,8 @@ export interface AppErrorOptions {
   /** Sent as `Allow`. */
   allow?: string;
   members?: ProblemMembers;
+  /** Heads the error page. Default: the code's title. */
+  pageTitle?: string;
 }
 
 export interface ProblemMembers {
@@ -67,6 +69,7 @@ export class AppError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly allow: string | undefined;
   readonly members: ProblemMembers | undefined;
+  readonly pageTitle: string | undefined;
 
   constructor(code: ErrorCode, detail: string, options: AppErrorOptions = {}) {
     super(detail, { cause: options.cause });
@@ -76,6 +79,7 @@ export class AppError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.allow = options.allow;
     this.members = options.members;
+    this.pageTitle = options.pageTitle;
   }
 }
 

@@ -102,7 +102,7 @@ export function dashboardRoutes(
   router.use(signInPages(context, readSession, { ...signIn, listDemoLogins }));
   router.use(joinPages(context, readSession, options.joinLimits));
   router.use(
-    confirmPages(account, readSession),
+    confirmPages(account, readSession, listDemoLogins),
     resetPages(account),
     setUpPages({ ...account, steps: present(products.map((product) => product.setUpStep)) }, readSession),
   );

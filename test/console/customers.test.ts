@@ -591,6 +591,8 @@ describe('a customer', () => {
 
   it('gets risk limits and a switch', async () => {
     const { slug } = await customer();
+    const unknown = await operator.browser.get('/console/customers/nope', html);
+    expect(unknown.text).toContain('There is no customer “nope”.');
     const path = `/console/customers/${slug}/trading`;
     expect((await post(`${path}/limits`, { maxOpenOrders: '-1' })).status).toBe(400);
     expect((await post(`${path}/limits`, { maxOpenOrders: '7', maxDailyLoss: '50' })).status).toBe(303);

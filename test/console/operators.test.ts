@@ -1,6 +1,7 @@
+import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { operatorLog } from '../../src/accounts/audit/table.js';
-import { operators } from '../../src/accounts/identity/table.js';
+import { operators, sessions } from '../../src/accounts/identity/table.js';
 import { isEmbedded } from '../support/database.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../support/accounts.js';
 import {
@@ -134,7 +135,11 @@ describe.runIf(isEmbedded)('people', () => {
       `<a href="/console/customers/${organization.slug}"><bdi>${organization.name}</bdi></a>`,
     );
     expect(own).toMatch(/"Second factor">On<.*"Last seen"> ?<time /);
-    expect(other).toMatch(/>None<.*>Off<.*Signed out/);
+    expect(other).toMatch(/>None<.*>Off<.*Not in 90 days/);
+    // A person who has signed out was still seen.
+    await database.db.orm.delete(sessions).where(eq(sessions.userId, user.id));
+    const later = (await open(`/console/people?search=${encodeURIComponent(user.email)}`)).text;
+    expect(later.replaceAll(/\s+/g, ' ')).toMatch(/"Last seen"> ?<time /);
   });
 
   it('get a link for a lost password and one for a lost second factor', async () => {

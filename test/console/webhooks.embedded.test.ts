@@ -126,3 +126,16 @@ it('wrong input is refused beside its field and stays in the form', async () => 
   expect([old.status, textOf(old).includes('expired and was renewed')]).toEqual([400, true]);
   expect(await readChanges(orgId)).toEqual(before);
 });
+
+it('an operator sees how deliveries went, without their contents, and sends a test message', async () => {
+  const { orgId, own } = await customer();
+  expect(textOf(await open(own))).toContain('No deliveries in the last 30 days.');
+  const sent = await post(`${own}/test`);
+  expect([sent.status, sent.headers.get('location')]).toEqual([303, `${own}?done=tested`]);
+  const page = await open(own);
+  expect(textOf(page)).toMatch(/Latest deliveries .*webhook\.test/);
+  expect(page.text).not.toContain('/deliveries/');
+  expect((await readChanges(orgId)).at(-1)?.actor).toBe(`operator:${operator.email}`);
+  await post(`${own}/edit`, fields);
+  expect((await post(`${own}/test`)).status).toBe(400);
+});

@@ -13,6 +13,7 @@ import { describeDemo } from '../../src/greeting.js';
 import { createDemoPortal, seedDemo } from '../../src/demo/seed.js';
 import { seedDemoTrading } from '../../src/markets/demo/trading.js';
 import { seedDemoUsage } from '../../src/metering/demo/usage.js';
+import { codeAt } from '../../src/accounts/identity/second-factor/totp.js';
 import { verifyPassword } from '../../src/accounts/identity/password.js';
 import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../src/accounts/api-keys/table.js';
 import { organizations, users } from '../../src/accounts/organizations/table.js';
@@ -25,7 +26,7 @@ import { selectRows } from '../../src/core/db/sql.js';
 import { readCredits } from '../../src/metering/credit-grants/credits.js';
 import { DAY_MS } from '../../src/core/time.js';
 import { usageEvents } from '../../src/metering/ingestion/table.js';
-import { Browser } from '../support/accounts.js';
+import { Browser, createUser, PASSWORD } from '../support/accounts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { verify } from '../accounts/audit/support.js';
 import { createOrganization } from '../support/fixtures.js';
@@ -220,6 +221,47 @@ describe('a seeded database', () => {
       const console = await browser.get('/console', html);
       expect(console.status).toBe(200);
       expect(console.text).toContain('Northwind Labs');
+    });
+
+    it('can confirm its identity later with what the page fills in, but only for its own account', async () => {
+      const { email, password } = operator;
+      const signIn = async (url: string) => {
+        const browser = new Browser(url);
+        pages.clock.advance(60_000);
+        service.clock.advance(60_000);
+        const { headers } = await browser.signIn(email, password);
+        const code = codeAt(operator.factorSecret!, pages.clock.now());
+        expect(headers.get('location')).toContain('/login/code');
+        await browser.send('POST', '/login/code', { form: { code } });
+        return browser;
+      };
+      const plain = await (await signIn(service.url)).get('/confirm?next=/console/service-keys/new', html);
+      expect(plain.text).toContain('href="/console">Cancel');
+      expect(plain.text).not.toMatch(/Continue as|type="hidden" name="currentPassword"/);
+
+      const browser = await signIn(pages.url);
+      pages.clock.advance(11 * 60_000);
+      const to = '/console/service-keys/new';
+      const asked = await browser.get(to, html);
+      expect(asked.headers.get('location')).toBe(`/confirm?next=${encodeURIComponent(to)}`);
+      const { text } = await browser.get(asked.headers.get('location')!, html);
+      expect(text).toContain(`Continue as <bdi>${operator.name}</bdi>`);
+      const hidden = (name: string) =>
+        new RegExp(`type="hidden" name="${name}" value="([^"]*)"`).exec(text)![1]!;
+      const form = { currentPassword: hidden('currentPassword'), code: hidden('code'), next: hidden('next') };
+      const wrong = await browser.send('POST', '/confirm', {
+        form: { ...form, code: '000000' },
+        headers: html,
+      });
+      expect(wrong.status).toBe(400);
+      const done = await browser.send('POST', '/confirm', { form, headers: html });
+      expect([done.status, done.headers.get('location')]).toEqual([303, to]);
+      expect((await browser.get(to, html)).status).toBe(200);
+
+      const stranger = await createUser(database.db, { email: 'stranger@example.com' });
+      const other = new Browser(pages.url);
+      await other.signIn(stranger.email, PASSWORD);
+      expect((await other.get('/confirm', html)).text).not.toContain('Continue as');
     });
 
     it('signs in three times within a minute, each time with a code that has not been used', async () => {

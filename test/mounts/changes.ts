@@ -364,6 +364,7 @@ const inConsole: Record<string, Prepare | Prepare[]> = {
     id: own.webhook.id,
     fields: { ...endpointFields, url: `https://hooks.example.com/${uuid()}`, isEnabled: 'true' },
   })),
+  'post /console/customers/{slug}/webhooks/{id}/test': byOperator(({ own }) => ({ id: own.webhook.id })),
   'post /console/customers/{slug}/webhooks/{id}/delete': byOperator(async ({ own }) => ({
     id: await own.newWebhook(),
   })),

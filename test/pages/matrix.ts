@@ -499,6 +499,7 @@ export const consoleRoutes = [
   ...consoleForms.flatMap((path) => [`get ${path}`, `post ${path}`] as const),
   ...consolePages.map((path) => `get ${path}` as const),
   'post /console/customers/{slug}/invitations/{id}/revoke',
+  'post /console/customers/{slug}/webhooks/{id}/test',
   'post /console/customers/{slug}/portal/end',
   'post /console/plans/{slug}/move',
   'post /console/customers/{slug}/view',

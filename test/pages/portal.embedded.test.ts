@@ -78,7 +78,12 @@ describe('a link to the portal', () => {
     expect(page.text).toContain(own.name);
     const again = await new Browser(service.url).get(path, html);
     expect(again.status).toBe(404);
+    expect(again.text).toContain('<h1>This link no longer works</h1>');
     expect(again.text).toContain('This link was used before, or is older than 10 minutes.');
+    // The browser that opened it returns to its session; another session is no key to it.
+    expect((await browser.get(path, html)).headers.get('location')).toBe('/portal');
+    const { browser: other } = await open();
+    expect((await other.get(path, html)).status).toBe(404);
     expect((await view(browser, '/usage')).status).toBe(200);
   });
 
@@ -330,11 +335,27 @@ describe('an operator who views the pages as the customer', () => {
     return operator;
   };
 
+  it('chooses who manages API keys among the owners and admins', async () => {
+    const { browser } = await signedInOperator(service);
+    const path = `/console/customers/${own.slug}/portal`;
+    const { text } = await browser.get(path, html);
+    const select = /<select\s+id="field-member"[^]*?<\/select>/.exec(text)![0];
+    expect(select).toContain(`value="${own.people.admin.email}"`);
+    expect(select).not.toContain(own.people.member.email);
+    const create = (pages: string) =>
+      browser.send('POST', path, {
+        form: { pages, member: own.people.admin.email, expiresInMinutes: '60' },
+        headers: html,
+      });
+    // A hidden choice does not matter.
+    for (const pages of ['keys', 'usage']) expect((await create(pages)).text).toContain('Link to the portal');
+  });
+
   it('sees the pages without people and keys, and both audit logs name the operator', async () => {
     const { browser, email } = await begin();
     const page = await view(browser, '/usage');
     expect([page.status, page.text.includes('You are viewing as')]).toEqual([200, true]);
-    expect(page.text).toContain('people, keys and settings are left out');
+    expect(page.text).toContain('You see what the customer sees, without people, keys and settings.');
     expect((await view(browser, '/api-keys')).status).toBe(404);
     expect((await view(browser, `/usage?product=${foreign.productSlugs[0]}`)).status).toBe(404);
     const rows = [

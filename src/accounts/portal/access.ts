@@ -41,6 +41,8 @@ export function openLink(context: Pick<Context, 'config' | 'db' | 'clock'>): Req
       res.end();
       return;
     }
+    const opened = await findOwnSession(context, req);
+    if (opened?.hashedLink === hashToken(secret)) return res.redirect(303, PORTAL);
     const token = await openPortal(db.orm, secret, { at: new Date(clock.now()) });
     const { name, options } = cookieOf(context, req);
     res.cookie(name, token, options);
@@ -59,15 +61,16 @@ function refuseFrame(req: Request, origins: readonly string[]): void {
     );
 }
 
+async function findOwnSession(context: Pick<Context, 'config' | 'db' | 'clock'>, req: Request) {
+  const token = readCookie(req, cookieOf(context, req).name);
+  if (token === undefined || !tokenShape.test(token)) return undefined;
+  return findSession(context.db.orm, hashToken(token), new Date(context.clock.now()));
+}
+
 /** Reads the session on every request, so that its end takes effect on the next one. */
 export function requirePortal(context: Pick<Context, 'config' | 'db' | 'clock'>): RequestHandler {
-  const { db, clock } = context;
   return async (req, res, next) => {
-    const token = readCookie(req, cookieOf(context, req).name);
-    const session =
-      token !== undefined && tokenShape.test(token)
-        ? await findSession(db.orm, hashToken(token), new Date(clock.now()))
-        : undefined;
+    const session = await findOwnSession(context, req);
     if (!session)
       throw new AppError('not_signed_in', 'This view has ended. Open the page that you came from again.');
     res.locals.portal = session;

@@ -119,6 +119,7 @@ export async function openPortal(orm: Orm, secret: string, { at }: Pick<Whereabo
     throw new AppError(
       'not_found',
       `This link was used before, or is older than ${LINK_MINUTES} minutes. Open the page that you came from again.`,
+      { pageTitle: 'This link no longer works' },
     );
   return token;
 }

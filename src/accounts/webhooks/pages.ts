@@ -259,7 +259,7 @@ const TRIES = 12;
 const TRY_MS = 250;
 
 /** Most receivers respond within these 3 seconds, so the page after the form can show the result. */
-async function waitForAttempt(orm: Orm, key: DeliveryKey): Promise<void> {
+export async function waitForAttempt(orm: Orm, key: DeliveryKey): Promise<void> {
   for (let i = 0; i < TRIES; i++) {
     const delivery = await findDelivery(orm, key);
     if (!delivery || delivery.attempts > 0 || delivery.status !== 'waiting') return;

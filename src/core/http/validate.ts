@@ -44,7 +44,7 @@ export const decimalField = z.string().transform((typed, context) => {
     const [thousands, decimals] = [number.replace('.', ''), number.replace(/\.?0+$/, '')];
     context.addIssue(`could mean ${thousands} or ${decimals}: enter one of these`);
   } else if (!plainNumber.test(number))
-    context.addIssue(`must be a number, like 100000${typed.includes(',') ? ' or 1,000.5' : ''}`);
+    context.addIssue(`must be a number from 0, like ${typed.includes(',') ? '1,000.5' : '12 or 0.5'}`);
   return number;
 });
 

@@ -47,7 +47,7 @@ async function showError(
   const error = toAppError(thrown);
   const status = statusOf(res, error.code);
   beginProblem(res, error);
-  const title = deps.titles[error.code] ?? STATUS_CODES[status] ?? 'Error';
+  const title = error.pageTitle ?? deps.titles[error.code] ?? STATUS_CODES[status] ?? 'Error';
   const data = {
     status,
     detail: error.message,

@@ -259,15 +259,17 @@ const voiding: CreditChange = {
     const { status, remaining } = grant;
     return {
       verb: 'Void',
-      name: key,
+      name: grant.reason,
+      keyName: key,
       problem: grant.isCurrent
         ? undefined
         : `This grant is ${grant.statusLabel.toLowerCase()}, so nothing is left to void.`,
       amount: remaining,
       of: grant.amount,
       effect: 'are left and will be forfeited.',
+      startsAt: status === 'scheduled' ? grant.startsAt : undefined,
       balance: credits.balance,
-      balanceAfter: status === 'open' ? subtractSigned(credits.balance, remaining) : credits.balance,
+      balanceAfter: subtractSigned(credits.balance, remaining),
       hint: 'What was burned stays burned. It cannot be undone: give a new grant instead.',
       reasonHint: 'The customer sees it. Also kept in the audit log.',
       button: 'Void this grant',

@@ -131,7 +131,7 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
 const SHOWN_CUSTOMERS = 10;
 
 /** This month's live usage by customer, by slug. */
-async function readCustomers({ db, clock }: ConsoleDeps, { id, usageMetric }: Product) {
+async function readCustomers({ db, clock }: ConsoleDeps, { id, usageMetric, creditPrice }: Product) {
   const { start, end } = monthRange(monthOf(clock.now()));
   const rows = await listCustomerUsage(db, {
     orgId: undefined,
@@ -153,10 +153,14 @@ async function readCustomers({ db, clock }: ConsoleDeps, { id, usageMetric }: Pr
       ),
     );
   const names = new Map(customers.map(({ slug, name }) => [slug, name]));
-  return rows.map(({ organization, metric, quantity, events }) => ({
+  return rows.map(({ organization, metric, quantity, credits, events }) => ({
     slug: organization,
     name: names.get(organization),
-    cells: [{ amount: quantity, text: metric || usageMetric }, { amount: events }],
+    cells: [
+      { amount: quantity, text: metric || usageMetric },
+      ...(creditPrice === null ? [] : [{ amount: credits }]),
+      { amount: events },
+    ],
   }));
 }
 

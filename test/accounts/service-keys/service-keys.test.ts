@@ -5,10 +5,12 @@ import { apiKeys } from '../../../src/accounts/api-keys/table.js';
 import { auditLog, operatorLog } from '../../../src/accounts/audit/table.js';
 import { organizations } from '../../../src/accounts/organizations/table.js';
 import { serviceKeys } from '../../../src/accounts/service-keys/table.js';
+import { newFormId } from '../../../src/core/ids.js';
 import { DAY_MS, MINUTE_MS } from '../../../src/core/time.js';
 import { createTenant, usageEvent } from '../../metering/support/usage.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
+import { signedInOperator } from '../../support/operators.js';
 import { useService, useServiceOn } from '../../support/use.js';
 
 const { database, service } = useService();
@@ -296,4 +298,26 @@ describe('a change of a service key', () => {
     const { status, body } = await operate('POST', '/service-keys', input);
     expect({ status, body }).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
   });
+});
+
+it('shows the secret with a first call that the new key may make for a customer', async () => {
+  const { browser } = await signedInOperator(service);
+  const tenant = await createTenant(database.db);
+  const create = async (scopes: string, livemode: string) => {
+    const form = { id: newFormId(service.clock.now()), name: 'gateway', livemode, scopes, expiry: 'never' };
+    const path = '/console/service-keys/new';
+    return (await browser.send('POST', path, { form, headers: { accept: 'text/html' } })).text;
+  };
+  const live = await create('usage:read', 'true');
+  expect(live).toContain('Secret of the live key');
+  const [, path] = /(\/service\/organizations\/[\w-]+\/usage\?from=[\d-]+&(?:amp;)?to=[\d-]+)/.exec(live)!;
+  const secret = /service_live_\w+/.exec(live)![0];
+  const asked = path!
+    .replaceAll('&amp;', '&')
+    .replace(/organizations\/[^/]+/, `organizations/${tenant.organization.slug}`);
+  expect((await call(secret, 'GET', asked)).status).toBe(200);
+  const test = await create('entitlements:read', 'false');
+  expect(test).toContain('Secret of the test key');
+  expect(test).toMatch(/\/service\/organizations\/[\w-]+\/entitlements/);
+  expect(await create('keys:verify', 'true')).not.toContain('Try it');
 });

@@ -213,6 +213,11 @@ describe('voiding a grant', () => {
     expect(page).toContain(
       '1,000 of 1,000.5 live credits are left and will be forfeited. The balance goes from 1,000 to 0 .',
     );
+    const startsAt = new Date(service.clock.now() + 5 * DAY_MS).toISOString().slice(0, 16);
+    await give({ ...form, grantKey: 'order-2', startsAt });
+    expect(await open('/void?grant=order-2')).toMatch(
+      /The balance stays 1,000 and does not grow on \d+ \w+ \d{4}/,
+    );
     expect((await post('/void', { grant: 'order-1', mode: 'live' })).status).toBe(400);
     const voided = await post('/void', { grant: 'order-1', mode: 'live', reason: 'Entered twice' });
     expect([voided.status, voided.headers.get('location')]).toEqual([
@@ -222,6 +227,7 @@ describe('voiding a grant', () => {
     expect(await open()).toMatch(/Balance 0 live credits .*Void Invoice 1 order-1 .*Entered twice/);
     expect(await open('/void?grant=order-1')).toContain('nothing is left to void');
     expect(await audit()).toMatchObject([
+      { action: 'credits.granted' },
       { action: 'credits.granted' },
       { action: 'credits.voided', target: 'order-1' },
     ]);

@@ -174,7 +174,7 @@ describe('a new price', () => {
   it.each([
     [{ price: '' }, 'price', 'Required.'],
     [{ price: '0.1234567890123' }, 'price', 'Must have at most 12 decimal places.'],
-    [{ price: '-1' }, 'price', 'Must be a number, like 100000.'],
+    [{ price: '-1' }, 'price', 'Must be a number from 0, like 12 or 0.5.'],
     [{ enforcement: 'refuse' }, 'enforcement', 'Must be one of the options.'],
     [{ dimension: 'colour' }, 'dimension', 'Must be one of the options.'],
     [{ dimension: '' }, 'dimension', 'Must be chosen to set prices for individual values.'],
@@ -266,6 +266,13 @@ it('the page of a product begins with its usage by customer', async () => {
   const own = { orgId, productId: product.id, apiKeyId, prefix: 'a', everyMs: 0 };
   await fillUsage(database.db, { ...own, count: 3, from, quantity: '2.5' });
   expect(await open()).toMatch(
-    new RegExp(`Usage and customers .*${name} 7\\.5 calls 3 .*Price in credits .*Maximum per event`),
+    new RegExp(
+      `Usage and customers .*${name} 7\\.5 calls 3 .*Price in credits .*Settings .*Maximum per event`,
+    ),
   );
+  await database.db.orm
+    .update(products)
+    .set({ creditPrice: '2', creditEnforcement: 'warn' })
+    .where(eq(products.id, product.id));
+  expect(await open()).toMatch(new RegExp(`Credits Events ${name} 7\\.5 calls 0 3 `));
 });

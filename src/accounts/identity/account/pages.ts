@@ -14,6 +14,7 @@ import { findFactors } from '../second-factor/queries.js';
 import { isConfirmedAt } from '../session/authority.js';
 import { clearToken, sendToken } from '../session/session-cookie.js';
 import { personOf, requirePerson, type ReadSession } from '../session/session.js';
+import { findDemoCode, type ListDemoLogins } from '../sign-in/demo-logins.js';
 import { HOME, toLocalPath } from '../sign-in/schema.js';
 import { readFailedHours } from '../sign-in/failed-queries.js';
 import { describeAddress } from '../source.js';
@@ -212,12 +213,17 @@ const confirmNotices = {
     'You were signed in, but the single sign-on did not say that it asked you again. Use your password here.',
 };
 
-export function confirmPages(deps: AccountDeps, readSession: ReadSession): Router {
+export function confirmPages(
+  deps: AccountDeps,
+  readSession: ReadSession,
+  listDemoLogins: ListDemoLogins,
+): Router {
   const router = pageRouter();
 
   const show = async (req: Request, res: Response, form: FormState) => {
     const next = toLocalPath(req.query.next ?? form.values.next, HOME);
-    const { hasSecondFactor: hasFactor, userId } = personOf(res);
+    const { email, hasSecondFactor: hasFactor, userId } = personOf(res);
+    const demoLogin = listDemoLogins().find((login) => login.email === email);
     const proof = issuerProof(deps, res, next);
     const page = {
       view: 'accounts/account/confirm',
@@ -228,7 +234,9 @@ export function confirmPages(deps: AccountDeps, readSession: ReadSession): Route
     await renderPage(deps, req, res, page, {
       form,
       next,
+      leave: next.startsWith('/console') ? '/console' : HOME,
       hasFactor,
+      demo: demoLogin && { ...demoLogin, code: await findDemoCode(deps, [demoLogin], { email, userId }) },
       ...(await findFactors(deps.db.orm, userId)),
       proof: proof && { ...proof, isConfirmed: false },
     });

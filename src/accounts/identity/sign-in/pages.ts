@@ -17,12 +17,11 @@ import {
 } from '../../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../../core/pages/layout.js';
 import { sendUseOptions, siteOf } from '../second-factor/passkeys.js';
-import { findChallenge, findFactors, findSecondFactor } from '../second-factor/queries.js';
+import { findChallenge, findFactors } from '../second-factor/queries.js';
 import { markGuess, setSignIn, type Devices, type SignInLimiters } from './sign-in-limits.js';
 import { HOME, codeSchema, passkeySchema, toLocalPath } from './schema.js';
 import type { SecretBox } from '../../../core/secret-box.js';
-import { codeAt, STEP_MS } from '../second-factor/totp.js';
-import { groupByPerson, type ListDemoLogins } from './demo-logins.js';
+import { findDemoCode, groupByPerson, type ListDemoLogins } from './demo-logins.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
 import { arrivalOf, type ReadSession } from '../session/session.js';
 import { passLimits, perAddressLimit } from '../../../core/http/rate-limit.js';
@@ -106,22 +105,6 @@ function readTyped(req: Request, res: Response): { email: string; next: string }
   const { email, next } = (req.body ?? {}) as { email?: unknown; next?: unknown };
   const kept: unknown = next ?? res.locals.next ?? req.query.next;
   return { email: typeof email === 'string' ? email.slice(0, 320) : '', next: toLocalPath(kept, HOME) };
-}
-
-/**
- * The current code or the next, which is already valid. Empty once both are used; undefined if this is no demo login.
- */
-async function findDemoCode(
-  { db, clock }: Pick<Context, 'db' | 'clock'>,
-  logins: ReturnType<ListDemoLogins>,
-  { email, userId }: Challenge,
-): Promise<string | undefined> {
-  const secret = logins.find((login) => login.email === email)?.factorSecret;
-  if (secret === undefined) return undefined;
-  const present = Math.floor(clock.now() / STEP_MS);
-  const used = (await findSecondFactor(db.orm, userId))?.lastStep ?? 0;
-  const step = Math.max(present, used + 1);
-  return step > present + 1 ? '' : codeAt(secret, step * STEP_MS);
 }
 
 function codePages(

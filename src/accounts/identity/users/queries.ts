@@ -1,6 +1,8 @@
-import { and, asc, eq, gt, gte, inArray, isNull, lte, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, gte, inArray, isNull, lte, max, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
 import { containsText, selectRows, firstRow } from '../../../core/db/sql.js';
+import { firstIdOf } from '../../../core/ids.js';
+import { operatorLog } from '../../audit/table.js';
 import { memberships, users } from '../../organizations/table.js';
 import type { Range } from '../../../core/http/page.js';
 import { deleteOpenLinks, hasFactor } from '../second-factor/queries.js';
@@ -69,10 +71,22 @@ export async function listUsers(
 /** Each with at most this many customers. */
 const MAX_CUSTOMERS = 3;
 
-/** By person. `lastSeenAt` is null without an open session. */
-export async function readPeopleFacts(orm: Orm, ids: readonly string[]) {
+/** By person. `lastSeenAt` is null without an open session or a sign-in since `since`. */
+export async function readPeopleFacts(orm: Orm, ids: readonly string[], since: Date) {
   const customers = sql`select o.slug, o.name from memberships m join organizations o on o.id = m.org_id
     where m.user_id = users.id order by o.name, o.slug limit ${MAX_CUSTOMERS}`;
+  // All sign-ins are read once, not once per person.
+  const signIns = orm
+    .select({ actor: operatorLog.actor, at: max(operatorLog.at).as('at') })
+    .from(operatorLog)
+    .where(
+      and(
+        eq(operatorLog.action, 'user.signed_in'),
+        gte(operatorLog.id, firstIdOf(since.getTime())),
+        inArray(operatorLog.actor, [...ids]),
+      ),
+    )
+    .groupBy(operatorLog.actor);
   const rows = await selectRows<{
     id: string;
     customers: { slug: string; name: string }[];
@@ -82,8 +96,9 @@ export async function readPeopleFacts(orm: Orm, ids: readonly string[]) {
     orm,
     sql`select users.id::text, ${hasFactor(users.id)} as "hasFactor",
         (select coalesce(json_agg(c), '[]') from (${customers}) c) as customers,
-        (select to_json(max(s.last_seen_at)) #>> '{}' from sessions s where s.user_id = users.id) as "lastSeenAt"
-      from users where ${inArray(users.id, [...ids])}`,
+        to_json(greatest((select max(s.last_seen_at) from sessions s where s.user_id = users.id), l.at))
+          #>> '{}' as "lastSeenAt"
+      from users left join (${signIns}) l on l.actor = users.id::text where ${inArray(users.id, [...ids])}`,
   );
   return new Map(
     rows.map(({ id, lastSeenAt, ...facts }) => [
