@@ -208,7 +208,7 @@ describe('a transfer between shards', () => {
       realisedPnl: '0.0000',
       fees: '0.0000',
     });
-    expect(await openPortfolioPage()).toContain('Equity $876.55 $0.00 on $876.55');
+    expect(await openPortfolioPage()).toContain('Account value $876.55 $0.00 on $876.55');
     // The transfer does not count as a daily loss either.
     const today = {
       orgId: account.organization.id,
