@@ -68,6 +68,16 @@ const withFlatTags = (html: string): string =>
     tag.replace(/("[^"]*")|\s+/g, (_, quoted?: string) => quoted ?? ' ').replace(/ >$/, '>'),
   );
 
+/** A value that a template lacks shows as `undefined`; no page may say so outside of code. */
+function readHtml(html: string): string {
+  const [missing] =
+    /.{0,80}(\bundefined\b|\bNaN\b|\[object Object\]).{0,40}/.exec(
+      html.replace(/<(script|pre|code|textarea)\b.*?<\/\1>/gs, ''),
+    ) ?? [];
+  if (missing) throw new Error(`a page shows ${missing}`);
+  return withFlatTags(html);
+}
+
 /** Keeps cookies as a browser does but does not follow redirects. */
 export class Browser {
   readonly url: string;
@@ -102,7 +112,7 @@ export class Browser {
     for (const line of response.headers.getSetCookie()) this.keep(line);
     const type = response.headers.get('content-type') ?? '';
     const isJson = /json/.test(type);
-    const text = /html/.test(type) ? withFlatTags(await response.text()) : await response.text();
+    const text = /html/.test(type) ? readHtml(await response.text()) : await response.text();
     return {
       status: response.status,
       body: isJson ? JSON.parse(text) : undefined,

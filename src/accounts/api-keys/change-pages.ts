@@ -244,7 +244,12 @@ async function showSecret(
     section: SECTION,
   };
   await renderPage(deps, req, res, page, {
-    key: { name, scopes, livemode, expiresAt, href: keyAddress(id, req.baseUrl), list: ownKeys(req.baseUrl) },
+    key: {
+      ...{ name, scopes, expiresAt },
+      mode: livemode ? 'live' : 'test',
+      href: keyAddress(id, req.baseUrl),
+      list: ownKeys(req.baseUrl),
+    },
     holder: 'your Organization',
     secret,
     previous: previous && { expiresAt: previous.expiresAt, isEnded },
