@@ -129,19 +129,21 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
       );
       const ids = page.map(({ id }) => id);
       const failed = await findFailedSignIns(orm, ids, since);
-      const facts = await readPeopleFacts(orm, ids, new Date(clock.now() - SEEN_DAYS * DAY_MS));
-      const people = page.map(({ id, email, name }) => ({
+      const seenSince = new Date(clock.now() - SEEN_DAYS * DAY_MS);
+      const facts = await readPeopleFacts(orm, ids, seenSince);
+      const people = page.map(({ id, email, name, createdAt }) => ({
         ...facts.get(id)!,
         id,
         email,
         name,
         failed: failed.get(id),
+        unseen: createdAt < seenSince ? `Not in ${SEEN_DAYS} days` : 'Never',
       }));
       return { people, pager: toPager(PEOPLE, { search, signal }, { cursor, nextCursor }) };
     });
     const notices = { deleted: 'The account is deleted.' };
     const page = { view: 'console/find-people', title: 'People', section: 'people', notices };
-    await renderPage(deps, req, res, page, { form, ...result, seenDays: SEEN_DAYS });
+    await renderPage(deps, req, res, page, { form, ...result });
   });
 }
 

@@ -4,7 +4,7 @@ import { v7 as uuid } from 'uuid';
 import { change, byService } from '../accounts/audit/audit.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
-import { DAY_MS } from '../core/time.js';
+import { DAY_MS, HOUR_MS } from '../core/time.js';
 import { putMember } from '../accounts/identity/members/members.js';
 import { putOrganization } from '../accounts/identity/organizations/organizations.js';
 import { createSecretBox } from '../core/secret-box.js';
@@ -15,7 +15,7 @@ import { insertUser } from '../accounts/identity/users/queries.js';
 import { choosePassword, putUser, type PasswordChoice } from '../accounts/identity/users/users.js';
 import { createPortalSession } from '../accounts/portal/portal.js';
 import { portalSessionInputSchema } from '../accounts/portal/schema.js';
-import { organizations, type Role } from '../accounts/organizations/table.js';
+import { organizations, users, type Role } from '../accounts/organizations/table.js';
 import {
   demoOrganizations,
   writeDemo,
@@ -60,6 +60,14 @@ export async function seedDemo(
     const begun = later(source, 2 * 24);
     for (const [i, part] of parts.entries())
       seeded.push(await part.seed(tx, made, later(begun, i * 71.3), config, now));
+    const people = await tx.select().from(users).orderBy(users.email);
+    for (const [i, { id: userId, email }] of people.entries()) {
+      const signedIn = later(
+        source,
+        (SEEDED_BEFORE_MS - JOINED_BEFORE_MS) / HOUR_MS - (people.length - i) * 3.7,
+      );
+      await auditPerson(tx, { userId, email }, 'user.signed_in', signedIn);
+    }
     for (const person of demoPeople.filter(({ isNew }) => isNew)) {
       const owners = new Map(made.map(({ slug, ownerId }) => [slug, ownerId]));
       await addPerson(tx, choices, person, { ...source, at: new Date(now - JOINED_BEFORE_MS) }, owners);

@@ -38,7 +38,7 @@ import {
 } from '../accounts/identity/session/session.js';
 import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
 import type { Context } from '../core/http/context.js';
-import { findInvitedOwner, findOwnerless, readNextStep, type SetUpStep } from './set-up.js';
+import { findInvitedOwner, findOwnerless, hasOwner, readNextStep, type SetUpStep } from './set-up.js';
 
 const SET_UP = '/set-up';
 const frame = 'card' as const;
@@ -134,7 +134,7 @@ async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: 
   const step = await readNextStep(deps.db.orm, deps.steps, now);
   if (typeof step === 'object') return showStep(deps, step, req, res, newForm(step.given));
   if (step === 'owner') return res.redirect(303, `${SET_UP}/owner`);
-  const organization = await findOwnerless(deps.db.orm);
+  const organization = (await hasOwner(deps.db.orm)) ? undefined : await findOwnerless(deps.db.orm);
   // Operators without an Organization are also sent here after every sign-in.
   if (!organization && !isMember) return res.redirect(303, '/console');
   const invited = organization && (await findInvitedOwner(deps.db.orm, organization.id, now));

@@ -43,15 +43,24 @@ export async function findInvitedOwner(orm: Orm, orgId: string, now: Date) {
   return open.find(({ role }) => role === 'owner');
 }
 
+/** Customers made later are the console's matter, even without an owner. */
+export async function hasOwner(orm: Orm): Promise<boolean> {
+  const isOwner = eq(memberships.role, 'owner');
+  return (
+    (
+      await orm
+        .select({ one: sql`1` })
+        .from(memberships)
+        .where(isOwner)
+        .limit(1)
+    ).length > 0
+  );
+}
+
 /** From the data, so that the set-up can be resumed in any browser. */
 export async function readNextStep(orm: Orm, steps: readonly SetUpStep[], now: Date): Promise<NextStep> {
   for (const step of steps) if (!(await step.isDone(orm))) return step;
-  const [owned] = await orm
-    .select({ one: sql`1` })
-    .from(memberships)
-    .where(eq(memberships.role, 'owner'))
-    .limit(1);
-  if (owned) return 'done';
+  if (await hasOwner(orm)) return 'done';
   const waiting = await findOwnerless(orm);
   return !waiting || (await findInvitedOwner(orm, waiting.id, now)) ? 'done' : 'owner';
 }

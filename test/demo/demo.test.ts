@@ -16,6 +16,7 @@ import { seedDemoUsage } from '../../src/metering/demo/usage.js';
 import { codeAt } from '../../src/accounts/identity/second-factor/totp.js';
 import { verifyPassword } from '../../src/accounts/identity/password.js';
 import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../src/accounts/api-keys/table.js';
+import { readPeopleFacts } from '../../src/accounts/identity/users/queries.js';
 import { organizations, users } from '../../src/accounts/organizations/table.js';
 import { executionMarks } from '../../src/markets/execution/table.js';
 import { readPriceHistory } from '../../src/markets/snapshot/price-history.js';
@@ -130,6 +131,18 @@ describe('a seeded database', () => {
       const { auditLog } = body as { auditLog: { at: string }[] };
       const newest = Math.max(...auditLog.map(({ at }) => Date.parse(at)));
       expect(service.clock.now() - newest).toBeLessThan(3 * DAY_MS);
+    });
+
+    it('have signed in within the last days', async () => {
+      const people = await database.db.orm.select().from(users);
+      const since = new Date(service.clock.now() - 4 * DAY_MS);
+      const facts = await readPeopleFacts(
+        database.db.orm,
+        people.map(({ id }) => id),
+        since,
+      );
+      const unseen = people.filter(({ id }) => !facts.get(id)!.lastSeenAt);
+      expect(unseen.map(({ email }) => email)).toEqual(['dev@northwind.example']);
     });
 
     it('match the operator API, and the passwords open the accounts', async () => {

@@ -221,4 +221,7 @@ it('an operator without an Organization arrives at the console once nothing is l
     await addMember(database.db, id, owner.id, 'owner');
   expect((await browser.get('/dashboard', html)).headers.get('location')).toBe('/set-up');
   expect(await arrive()).toBe('/console');
+  // Another customer without an owner is the console's matter.
+  await createOrganization(database.db);
+  expect(await arrive()).toBe('/console');
 });
