@@ -38,7 +38,7 @@ export function consoleAuditPages(
     const { filter, form } = readAuditForm(req, res);
     const path = `${addressOf(customer.slug)}/audit-log`;
     const view = await readAuditView(deps, customer.id, path, filter, form.values);
-    const page = { view: 'console/customer-log', tab: 'audit-log', title: 'Audit log' };
+    const page = { view: 'accounts/audit-log/log', tab: 'audit-log', title: 'Audit log' };
     const entries = view.entries.map(linkToTabs(deps, customer));
     await renderCustomer(deps, req, res, page, customer, { form, ...view, entries });
   });

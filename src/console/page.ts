@@ -84,6 +84,7 @@ export function renderCustomer(
   const tabs = [...ownTabs, ...deps.tabs].sort((a, b) => a.place - b.place);
   const page = {
     view,
+    head: 'console/head',
     title: `${title}: ${customer.name}`,
     section: 'customers',
     notices,

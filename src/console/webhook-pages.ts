@@ -107,7 +107,7 @@ function addCreation(router: Router, deps: PagesDeps): void {
         const view = toEndpointView(endpoint, clock.now(), list);
         if (secret === null) return res.redirect(303, toAddress(view.href, { done: 'created' }));
         beginSecretPage(res);
-        const page = { view: 'console/webhook-secret', tab, title: 'Secret of the endpoint' };
+        const page = { view: 'accounts/webhooks/secret', tab, title: 'Secret of the endpoint' };
         await renderCustomer(deps, req, res, page, customer, { endpoint: view, secret });
       } catch (error) {
         if (!(error instanceof EndpointExists)) throw error;
@@ -116,8 +116,10 @@ function addCreation(router: Router, deps: PagesDeps): void {
     },
     async show(req, res, form) {
       const customer = await readCustomer(deps, req);
-      const page = { view: 'console/new-webhook', tab, title: 'New endpoint' };
-      await renderCustomer(deps, req, res, page, customer, forms.toNewView(form, clock.now()));
+      const page = { view: 'accounts/webhooks/new', tab, title: 'New endpoint' };
+      const cancel = listAddress(customer.slug);
+      const view = { ...forms.toNewView(form, clock.now()), action: `${cancel}/new`, cancel };
+      await renderCustomer(deps, req, res, page, customer, view);
     },
   });
 }
@@ -135,7 +137,7 @@ function addChanges(router: Router, deps: PagesDeps): void {
     },
     async show(req, res, form) {
       const { customer, endpoint } = await readOne(deps, req);
-      const page = { view: 'console/edit-webhook', tab, title: 'Edit endpoint' };
+      const page = { view: 'accounts/webhooks/edit', tab, title: 'Edit endpoint' };
       const view = { endpoint, ...deps.forms.toEditView(form, endpoint) };
       await renderCustomer(deps, req, res, page, customer, view);
     },
@@ -150,7 +152,7 @@ function addChanges(router: Router, deps: PagesDeps): void {
     },
     async show(req, res, form) {
       const { customer, endpoint } = await readOne(deps, req);
-      const page = { view: 'console/delete-webhook', tab, title: 'Delete endpoint' };
+      const page = { view: 'accounts/webhooks/delete', tab, title: 'Delete endpoint' };
       await renderCustomer(deps, req, res, page, customer, { form, endpoint });
     },
   });

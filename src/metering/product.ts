@@ -93,7 +93,11 @@ export const metering: Product = {
     const { usagePerMinute, entitlementsPerMinute } = context.config.limits;
     const deps = { ...context, ...calls, ...services };
     // In the dashboard and in the portal.
-    const sharedPages = [entitlementPages(context, readPlanView), creditPages(context)];
+    const sharedPages = [
+      explorerPages(context),
+      entitlementPages(context, readPlanView),
+      creditPages(context),
+    ];
     return {
       services,
       readOwnPart: createOwnMeteringReader(context),
@@ -116,13 +120,8 @@ export const metering: Product = {
         mount(entitlementRoutes.map(forOrganization), deps, entitlementsLimit);
         mount(countedRoutes.map(forOrganization), deps, usageLimit);
       },
-      pages: [
-        explorerPages(context, '/usage/events'),
-        usagePages(context),
-        alertPages(context),
-        ...sharedPages,
-      ],
-      portalPages: [explorerPages(context, '/events'), ...sharedPages],
+      pages: [usagePages(context), alertPages(context), ...sharedPages],
+      portalPages: sharedPages,
       consolePages,
       setUpStep: createSetUpStep(context.config),
       findForMember: createMeteringFinder(context),

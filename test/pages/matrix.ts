@@ -82,13 +82,11 @@ const usages = {
     ids: async (of) => ({ id: await of.newAlert() }),
     own: alertForm,
   },
-  'get /dashboard/usage/products': { own: [303, 301, 301, 301, 301] },
   'get /dashboard/usage.csv': {
     path: ({ productSlugs }) => `/dashboard/usage.csv?product=${productSlugs[0]}`,
     own: page,
     foreign: noPage,
   },
-  'get /dashboard/usage/events': { own: [303, 302, 302, 302, 302] },
   'get /dashboard/usage/events.csv': {
     path: ({ productSlugs }) => `/dashboard/usage/events.csv?product=${productSlugs[0]}`,
     own: page,

@@ -118,7 +118,8 @@ function addListPages(router: Router, deps: PagesDeps): void {
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const page = { view: 'accounts/webhooks/new', title: 'New endpoint', section };
-    await renderPage(deps, req, res, page, deps.forms.toNewView(form, deps.clock.now()));
+    const view = deps.forms.toNewView(form, deps.clock.now());
+    await renderPage(deps, req, res, page, { ...view, action: WEBHOOKS, cancel: WEBHOOKS });
   }
 }
 

@@ -30,6 +30,8 @@ export const pageFrame =
 
 export interface Page {
   view: string;
+  /** A view before it. */
+  head?: string;
   title: string;
   /** For search engines and previews of links. */
   description?: string;

@@ -125,21 +125,3 @@ function toEventView(event: EventRow) {
     isCorrected: event.corrections !== null,
   };
 }
-
-/** An address of the former page of events, as the explorer's. */
-export function fromEventsQuery(query: FormFields): FormFields {
-  const { idempotencyKey, from, to, product, mode, key } = query;
-  const kept = { product, mode, key, ...(idempotencyKey && { event: idempotencyKey }) };
-  const [first, end] = [from, to].map((time) => Date.parse(`${String(time)}Z`));
-  const days =
-    first! >= 0 && end! > first!
-      ? {
-          range: 'custom',
-          from: String(from).slice(0, 10),
-          to: new Date(end! - 1).toISOString().slice(0, 10),
-        }
-      : {};
-  return Object.fromEntries(
-    Object.entries({ ...kept, ...days }).filter(([, value]) => value !== undefined),
-  ) as FormFields;
-}

@@ -4,7 +4,7 @@ import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { Context } from '../../core/http/context.js';
 import { compareDecimals, sumDecimals } from '../../core/decimal.js';
-import { toAddress, type Query } from '../../core/pages/address.js';
+import type { Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { readQuery, textField, tryQuery, type FormFields, type FormState } from '../../core/pages/form.js';
 import { formatShare } from '../../core/pages/format.js';
@@ -30,10 +30,10 @@ import { readAlerts } from '../notices/pages.js';
 import { readAccountView } from './credits/pages.js';
 import { readCostParts, readHasCredits } from './credits/queries.js';
 import { toEventsCsv, toUsageCsv } from './csv.js';
-import { fromEventsQuery, placeOf, readEvents, readLookUp, spanOf, toLookUpView } from './event-view.js';
+import { placeOf, readEvents, readLookUp, spanOf, toLookUpView } from './event-view.js';
 import { listSeries } from './operator/queries.js';
 import { monthPeriod, toPeriodQuery } from './period.js';
-import { changeSince, linksOf, toReportView, USAGE_PATH } from './report-view.js';
+import { changeSince, linksOf, toReportView } from './report-view.js';
 import {
   DIMENSION,
   parseUsageRequest,
@@ -43,11 +43,8 @@ import {
   type UsageRequest,
 } from './report.js';
 
-/**
- * In the dashboard and in the portal.
- * @param formerPath where events had a page of their own
- */
-export function explorerPages(context: Context, formerPath: string): Router {
+/** In the dashboard and in the portal. */
+export function explorerPages(context: Context): Router {
   const { db, clock } = context;
   const router = pageRouter();
 
@@ -83,10 +80,6 @@ export function explorerPages(context: Context, formerPath: string): Router {
     });
   });
 
-  router.get(formerPath, requirePage('events'), (req, res) => {
-    const query = fromEventsQuery(readQuery(req)) as Query;
-    res.redirect(302, toAddress(`${viewerOf(res).home}/usage`, query));
-  });
   return router;
 }
 
@@ -118,9 +111,6 @@ export function usagePages(context: Context): Router {
     await sendCsv(log, req, res, toEventsCsv(context, viewer.orgId, product, file));
   });
 
-  router.get('/usage/products', (req, res) =>
-    res.redirect(301, toAddress(USAGE_PATH, readQuery(req) as Query)),
-  );
   addCorrectionPages(router, context);
   return router;
 }

@@ -201,20 +201,6 @@ describe('the list', () => {
     expect(await isOpen({ event: 'none' })).toBe(true);
   });
 
-  it('was on a page of its own, whose address leads here with its filters', async () => {
-    const { browser, key } = await arrive();
-    const from = async (query: string) =>
-      (await browser.get(`/dashboard/usage/events?${query}`, html)).headers.get('location');
-    expect(await from('idempotencyKey=a%20b')).toBe('/dashboard/usage?event=a+b');
-    expect(await from(`product=p&mode=test&key=${key.id}&min=1`)).toBe(
-      `/dashboard/usage?product=p&mode=test&key=${key.id}`,
-    );
-    expect(await from('from=2031-03-01T05:00&to=2031-03-03T00:00')).toBe(
-      '/dashboard/usage?range=custom&from=2031-03-01&to=2031-03-02',
-    );
-    expect(await from('from=x&to=y')).toBe('/dashboard/usage');
-  });
-
   it('explains how to send the first event, and tells a new Organization who grants products', async () => {
     const { open } = await arrive();
     expect(textOf((await open()).text)).toContain('No live events yet');

@@ -536,12 +536,6 @@ describe('all products', () => {
     expect(textOf((await browser.get(path, html)).text)).toContain('Only the first 100 products');
   });
 
-  it('were on a page of their own, whose address leads here', async () => {
-    const { browser } = await arrive();
-    const { status, headers } = await browser.get(`${path}/products?range=last7&mode=test`, html);
-    expect([status, headers.get('location')]).toEqual([301, `${path}?range=last7&mode=test`]);
-  });
-
   it('name the invalid field', async () => {
     const { browser } = await arrive();
     for (const query of ['range=year', 'mode=both', 'mode=live&mode=test', 'range=month&month=2031-13']) {
