@@ -68,8 +68,9 @@ export async function showInvitation(
 ): Promise<void> {
   const link = token && toInvitationLink(originOf(req), token);
   beginSecretPage(res);
-  const page = { view: 'console/invited', tab: 'people', title: 'Invitation created' };
-  await renderCustomer(deps, req, res, page, customer, { email, role, link, expiresAt });
+  const page = { view: 'accounts/members/invited', tab: 'people', title: 'Invitation created' };
+  const description = roleDescriptions[role];
+  await renderCustomer(deps, req, res, page, customer, { email, role, description, link, expiresAt });
 }
 const cursorSchema = z.object({ cursor: listSchema.shape.cursor });
 
@@ -117,7 +118,7 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
     async show(req, res, form) {
       const customer = await readCustomer(deps, req);
       const values = { role: 'owner', days: '7', ...form.values };
-      const page = { view: 'console/invite', tab: 'people', title: 'Invite a person' };
+      const page = { view: 'accounts/members/invite', tab: 'people', title: 'Invite a member' };
       await renderCustomer(deps, req, res, page, customer, {
         form: { ...form, values },
         roleChoices: roles,
