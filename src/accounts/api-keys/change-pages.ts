@@ -12,6 +12,7 @@ import {
   type FormFields,
   type FormState,
 } from '../../core/pages/form.js';
+import { beginSecretPage } from '../../core/http/headers.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { languages, toSamples, type SampleRequest } from '../../core/reference/samples.js';
 import { MINUTE_MS } from '../../core/time.js';
@@ -237,7 +238,7 @@ async function showSecret(
   const product = await deps.findLiveProduct?.(deps.db.orm, sessionOf(res).orgId, now);
   const { id, name, scopes, livemode, expiresAt } = key;
   const isEnded = previous?.expiresAt != null && previous.expiresAt <= now;
-  res.status(201).setHeader('Cache-Control', 'no-store, no-transform');
+  beginSecretPage(res);
   const page = {
     view: 'accounts/api-keys/secret',
     title: previous ? 'Key rotated' : 'Key created',

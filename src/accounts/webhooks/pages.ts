@@ -16,6 +16,7 @@ import {
   type FormState,
   readQuery,
 } from '../../core/pages/form.js';
+import { beginSecretPage } from '../../core/http/headers.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { memberActor } from '../identity/session/authority.js';
@@ -161,14 +162,13 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
   });
 }
 
-/** Not cached, and not compressed because the compressed length could leak the secret. */
 async function showSecret(
   deps: EndpointDeps,
   req: Request,
   res: Response,
   { endpoint, secret }: { endpoint: EndpointRow; secret: string },
 ): Promise<void> {
-  res.status(201).setHeader('Cache-Control', 'no-store, no-transform');
+  beginSecretPage(res);
   const page = { view: 'accounts/webhooks/secret', title: 'Secret of the endpoint', section };
   await renderPage(deps, req, res, page, {
     endpoint: toEndpointView(endpoint, deps.clock.now()),

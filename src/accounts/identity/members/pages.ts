@@ -22,6 +22,7 @@ import { isManager, managingRoles } from '../../organizations/table.js';
 import { requireFactorOfMembers, requireSingleSignOnOfMembers } from '../organizations/organizations.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';
 import { listOpenInvitations } from './invitation-queries.js';
+import { beginSecretPage } from '../../../core/http/headers.js';
 import { invite, MAX_OPEN_INVITATIONS, revokeInvitation, toInvitationLink } from './invitations.js';
 import {
   changeRole,
@@ -238,9 +239,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
         return;
       }
       const link = invited.token && toInvitationLink(originOf(req), invited.token);
-      // The length of a compressed response could reveal the secret.
-      res.setHeader('Cache-Control', 'no-store, no-transform');
-      res.status(201);
+      beginSecretPage(res);
       const page = { view: 'accounts/members/invited', title: 'Invitation created', section: 'members' };
       const { role } = input;
       const description = roleDescriptions[role];
