@@ -289,7 +289,7 @@ function describeVerdict(track: Track, needed: number, isOpen: boolean): string 
 }
 
 /** To 1, with two significant digits, in the informative range. */
-export function formatOdds(ratio: number): string {
+function formatOdds(ratio: number): string {
   if (ratio < 1) return 'under 1';
   return ratio >= 1e6 ? 'over 1,000,000' : formatDecimal(Number(ratio.toPrecision(2)));
 }
