@@ -139,7 +139,7 @@ export const marketTypes = {
       leadHours: 12,
       state: 'open',
       n: 62,
-      reason: 'Over 62 settled days the forecast’s log score was better by 0.210 than the market’s.',
+      reason: 'Proven over 62 days: 310 to 1 (52 to 1 is needed).',
     },
     sentence: ({ kind, station, leadHours, state, reason }) =>
       `The gate of ${station} (${kind.replace('_', ' ')}, ${leadHours} hours ahead) is ${state}: ${reason}`,

@@ -99,6 +99,19 @@ it('the quote follows the form, and no order can be placed before it is current'
   await expect.poll(() => place.isEnabled()).toBe(true);
   expect(await page.locator('[data-place] input[name=contracts]').inputValue()).toBe('2');
   expect(page.url()).toContain('contracts=2');
+  const limit = page.getByLabel('Limit in cents');
+  await limit.fill('150');
+  await page.locator('#ticket .error', { hasText: 'Must be between 0 and 100 cents' }).waitFor();
+  await page.getByText('The quote appears once all fields are valid.').waitFor();
+  expect(await place.count()).toBe(0);
+  await limit.fill('42');
+  await page.getByRole('heading', { name: /^Buy 2 YES at 42¢/ }).waitFor();
+  await limit.fill('');
+  await limit.pressSequentially('e');
+  await page.locator('#ticket .error').waitFor();
+  await limit.fill('42');
+  await page.getByLabel('Contracts').fill('5000');
+  await page.getByRole('heading', { name: /^Buy 5,000 YES/ }).waitFor();
 });
 
 it('the limit of a ticket is the current price until the reader changes it', async () => {

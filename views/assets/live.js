@@ -34,7 +34,8 @@ export async function refreshParts({ address = location.href, prepare = () => tr
     location.reload();
     return false;
   }
-  if (!response.ok) throw new Error(`status ${response.status}`);
+  // A page with status 400 names the field to correct.
+  if (!response.ok && response.status !== 400) throw new Error(`status ${response.status}`);
   const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
   // Discards the response if a newer request has started.
   if (mine !== round || !prepare(fresh)) return false;

@@ -11,8 +11,11 @@ let aheadMs = 0;
 let lastRefreshMs = Date.now();
 /** The reader is typing, or an order is being placed. */
 let isTyping = false;
-const isBusy = () =>
-  isTyping || document.querySelector('form#ticket :invalid:focus, [data-place][aria-busy="true"]') !== null;
+const isBusy = () => isTyping || isEmptied() || document.querySelector('[data-place][aria-busy="true"]') !== null;
+const isEmptied = () => {
+  const field = document.querySelector('form#ticket [required]:focus');
+  return field?.value === '' && !field.validity.badInput;
+};
 
 function readClock(root) {
   const now = root.querySelector('[data-now]')?.dataset.now;
@@ -107,6 +110,8 @@ function followTyping() {
   // Omits a limit that the reader has not changed, so that the server chooses it.
   form.addEventListener('formdata', ({ formData }) => {
     if (limitOf(document)) formData.delete('limitPrice');
+    // A number field has no value for letters, which the server refuses in its own words.
+    for (const { name, validity } of form.elements) if (validity.badInput) formData.set(name, 'letters');
   });
   let timer;
   const setBusy = (isChanged) => {
@@ -124,11 +129,13 @@ function followTyping() {
     setBusy(true);
     timer = setTimeout(async () => {
       isTyping = false;
-      if (!form.checkValidity()) return;
+      if (isEmptied()) return;
       const [page] = form.getAttribute('action').split('#');
       const address = `${page}?${new URLSearchParams(new FormData(form))}`;
       history.replaceState(null, '', address);
-      if (await refresh(address)) setBusy(false);
+      if (!(await refresh(address))) return;
+      setBusy(false);
+      document.querySelector('[data-news-out]').textContent = form.querySelector('.error')?.textContent ?? '';
     }, DEBOUNCE_MS);
   });
 }

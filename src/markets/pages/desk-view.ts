@@ -218,14 +218,14 @@ export function notesOn(
 const notes = {
   expected: ['expected, not final'],
   closed: ['no result yet'],
-  not_listed: ['no longer listed, at cost'],
+  not_listed: ['at cost until its result is known'],
   unknown: [],
 };
 
 /** Null while the market is open. */
 function stateOf({ mark, settlement }: ValuedPosition) {
   if (mark.status === 'active') return null;
-  const { label, tone } = mark.status ? marketStatusLabels[mark.status] : { label: 'Not listed', tone: '' };
+  const { label, tone } = mark.status ? marketStatusLabels[mark.status] : { label: 'Ended', tone: '' };
   const temperature = settlement?.temperature ?? null;
   return { label, tone, note: temperature === null ? '' : `${temperature}°F` };
 }

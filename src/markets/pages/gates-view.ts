@@ -3,7 +3,6 @@ import { formatSigned } from '../../core/charts/text.js';
 import { groupBy } from '../../core/collections.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
-import { formatOdds } from '../scores/gates.js';
 import type { ScoresAnswer } from '../scores/schema.js';
 import { leadsOf, type Gate, type GateBook } from '../signals/signal.js';
 import { scoresAddress } from './addresses.js';
@@ -107,8 +106,6 @@ export const toGateRows = ({ stations }: Pick<ScoresAnswer, 'stations'>) =>
       interval:
         gate.difference &&
         `${formatSigned(gate.difference.low, 2)} to ${formatSigned(gate.difference.high, 2)}`,
-      evidence: gate.difference && `${formatOdds(gate.evidence)} to 1`,
-      needed: `of ${formatOdds(gate.needed)} to 1 needed`,
       reason: gate.reason,
     })),
   );

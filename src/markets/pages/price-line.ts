@@ -2,7 +2,7 @@ import { toLineChart } from '../../core/charts/line-chart.js';
 import { formatCount, formatPrice, formatProbability, utc } from '../../core/pages/format.js';
 import { HOUR_MS } from '../../core/time.js';
 import type { DayForecast } from '../learning/forecast.js';
-import { labelOf, type Market } from '../market/market.js';
+import { expectedPayout, labelOf, type Market } from '../market/market.js';
 import { perContract } from '../market/contracts.js';
 import { CENT } from '../market/money.js';
 import type { ListedOrder } from '../portfolio/order-queries.js';
@@ -40,6 +40,11 @@ export function toPriceLine(
     at: point.at,
     fills: [],
   }));
+  const payout = expectedPayout(market);
+  if (payout !== null && market.closeTime > last.at) {
+    const price = Number(payout) / Number(CENT);
+    points.push({ at: market.closeTime, bid: price, ask: price, price, forecast: null, fills: [] });
+  }
   for (const order of orders)
     if (order.ticker === market.ticker && order.filledContracts > 0 && order.createdAt >= points[0]!.at)
       nearest(points, order.createdAt).fills.push(order);

@@ -15,7 +15,7 @@ import type { RestTerms } from '../ledger/order-input.js';
 import { bidOf, shownAt } from '../orders/queue.js';
 import { applyFill, type Holding } from '../ledger/positions.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../market/fees.js';
-import { formatMoney, formatPrice } from '../../core/pages/format.js';
+import { formatDecimal, formatMoney, formatPrice } from '../../core/pages/format.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 
 export interface ReviewInput {
@@ -59,7 +59,7 @@ type Fact = { label: string; note?: string; isSum?: true } & (
 export function reviewOrder(input: ReviewInput): Review {
   const { order, market, book, feeRule } = input;
   const quote = quoteOrder(order.rest?.postOnly ? emptyBook : book, feeRule, order);
-  const name = `${order.contracts} ${order.side.toUpperCase()}`;
+  const name = `${formatDecimal(order.contracts)} ${order.side.toUpperCase()}`;
   const price = formatPrice(order.limitPrice);
   const chance = quote.filledContracts === 0 ? null : chanceOf(input, quote);
   return {
@@ -85,13 +85,14 @@ export function reviewOrder(input: ReviewInput): Review {
 /** The part that fills now, and the queue ahead of the rest. */
 function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quote): Review['outcome'] {
   const rest = subtractCounts(order.contracts, filledContracts);
-  if (rest === 0) return { tone: 'good', text: `All ${order.contracts} fill now.` };
+  if (rest === 0) return { tone: 'good', text: `All ${formatDecimal(order.contracts)} fill now.` };
   const ahead = shownAt(whole, bidOf(order));
-  const queue = ahead === 0 ? 'first in line at this price' : `behind ${ahead} at the same price`;
+  const queue =
+    ahead === 0 ? 'first in line at this price' : `behind ${formatDecimal(ahead)} at the same price`;
   const now =
     filledContracts === 0
-      ? `Nothing fills now. All ${rest}`
-      : `${filledContracts} fill now. The other ${rest}`;
+      ? `Nothing fills now. All ${formatDecimal(rest)}`
+      : `${formatDecimal(filledContracts)} fill now. The other ${formatDecimal(rest)}`;
   return { tone: 'warn', text: `${now} rest in the book, ${queue}, and may never fill.` };
 }
 
@@ -111,11 +112,14 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
   const { filledContracts } = quote;
   const name = side.toUpperCase();
   if (filledContracts === contracts)
-    return { tone: 'good', text: contracts === 1 ? 'The contract fills now.' : `All ${contracts} fill now.` };
+    return {
+      tone: 'good',
+      text: contracts === 1 ? 'The contract fills now.' : `All ${formatDecimal(contracts)} fill now.`,
+    };
   if (filledContracts > 0) {
     return {
       tone: 'warn',
-      text: `${filledContracts} of ${contracts} fill now. No more is offered within your limit; the other ${subtractCounts(contracts, filledContracts)} are cancelled.`,
+      text: `${formatDecimal(filledContracts)} of ${formatDecimal(contracts)} fill now. No more is offered within your limit; the other ${formatDecimal(subtractCounts(contracts, filledContracts))} are cancelled.`,
     };
   }
   const [best] = action === 'buy' ? asksOf(book, side) : bidsOf(book, side);
@@ -128,7 +132,7 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
   if (!isBeyond && timeInForce === 'fill_or_kill')
     return {
       tone: 'bad',
-      text: `Nothing fills: fewer than ${contracts} are offered within your limit, and the order is fill or kill.`,
+      text: `Nothing fills: fewer than ${formatDecimal(contracts)} are offered within your limit, and the order is fill or kill.`,
     };
   return {
     tone: 'bad',
@@ -149,7 +153,7 @@ function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Revie
           {
             label: 'Pairs closed',
             change: valueOf(DOLLAR, closed),
-            note: `${closed} pairs of YES and NO pay $1 each at once`,
+            note: `${formatDecimal(closed)} pairs of YES and NO pay $1 each at once`,
           },
           { label: 'Realised', change: realised, note: 'before fees' },
         ]
@@ -159,7 +163,7 @@ function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Revie
           {
             label: 'Maximum cost',
             money: worst,
-            note: `for all ${order.contracts}, if the book moves before the order arrives`,
+            note: `for all ${formatDecimal(order.contracts)}, if the book moves before the order arrives`,
           },
         ]
       : []),
@@ -197,7 +201,7 @@ function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Re
 }
 
 const averageNote = ({ filledContracts, averagePrice }: Quote): string =>
-  `${filledContracts} × ${formatPrice(averagePrice ?? 0n)}${filledContracts > 1 ? ' on average' : ''}`;
+  `${formatDecimal(filledContracts)} × ${formatPrice(averagePrice ?? 0n)}${filledContracts > 1 ? ' on average' : ''}`;
 
 /** Books the fills as the service would. */
 function book(

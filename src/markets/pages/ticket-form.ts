@@ -14,7 +14,7 @@ import {
   type Side,
 } from '../market/book.js';
 import { isOnTick, type Market } from '../market/market.js';
-import { DOLLAR, parseDollars, type Micros } from '../market/money.js';
+import { parseDollars, type Micros } from '../market/money.js';
 import type { Action, RestTerms } from '../ledger/order-input.js';
 import { cancelCauses } from '../ledger/orders-table.js';
 import type { Holding } from '../ledger/positions.js';
@@ -134,10 +134,4 @@ export function readTicket(
     cancelOn: cancelCauses.filter((cause) => observed === 'cancel' || cause !== 'observation'),
   };
   return { ...order, rest };
-}
-
-export function priceLimits(ranges: Market['priceRanges']): { min: string; max: string; step: string } {
-  const least = (values: Micros[]) => values.reduce((a, b) => (b < a ? b : a));
-  const step = least(ranges.map((range) => range.step));
-  return { min: inCents(step), max: inCents(DOLLAR - step), step: inCents(step) };
 }

@@ -17,7 +17,7 @@ import { formatClimateDay, formatMoment, sourceNames } from './market-view.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import { unplacedTitle } from './overview-view.js';
 import type { Review } from './review.js';
-import { bestPrice, priceLimits, readSignal, ticketFields } from './ticket-form.js';
+import { bestPrice, readSignal, ticketFields } from './ticket-form.js';
 import { isCount, perContract } from '../market/contracts.js';
 import type { TradingSwitch } from '../risk/queries.js';
 
@@ -98,13 +98,13 @@ function toEnd({ market, now }: TicketInput) {
 }
 
 function toLimit({ market, isFollowing }: TicketInput) {
-  const { min, max, step } = priceLimits(market.priceRanges);
+  const step = market.priceRanges.map((range) => range.step).reduce((a, b) => (b < a ? b : a));
   return {
     isFollowing,
     attributes: {
-      min,
-      max,
-      step,
+      min: inCents(step),
+      max: inCents(DOLLAR - step),
+      step: inCents(step),
       inputmode: 'decimal',
       autocomplete: 'off',
       ...(isFollowing ? { 'data-follows': '' } : {}),

@@ -239,7 +239,8 @@ function decide(tracks: readonly GateTrack[], at: Date): GateBook {
   }
   const gates = tracks.map(({ key, track }): Gate => {
     const needed = evidenceNeeded(track, open, known);
-    return { ...key, ...track, needed, isOpen: open.has(track), reason: describeVerdict(track, needed) };
+    const isOpen = open.has(track);
+    return { ...key, ...track, needed, isOpen, reason: describeVerdict(track, needed, isOpen) };
   });
   return Object.freeze({ madeAt: at, gates });
 }
@@ -275,24 +276,20 @@ function evidenceNeeded(one: Track, open: ReadonlySet<Track>, known: readonly Tr
   return needed;
 }
 
-function describeVerdict(track: Track, needed: number): string {
+function describeVerdict(track: Track, needed: number, isOpen: boolean): string {
   const { n, evidence, difference } = track;
   if (!hasEnoughDays(track) || difference === null) {
     const days = n === 1 ? '1 day has' : `${n} days have`;
     return `${days} settled that had a calibrated forecast and prices; at least ${gateRule.minimumDays} are needed.`;
   }
-  const recently = `over the last ${gateRule.windowDays} days the forecast's log score was ${comparisonOf(difference.mean)} that of the payable prices`;
-  const grown = `the evidence for the forecast is ${formatOdds(evidence)} to 1, and ${formatOdds(needed)} to 1 is needed`;
-  return `Over ${n} settled days ${grown}; ${recently}.`;
-}
-
-function comparisonOf(mean: number): string {
-  if (mean === 0) return 'the same as';
-  return `${mean < 0 ? 'better' : 'worse'} by ${Math.abs(mean).toFixed(3)} than`;
+  const odds = `${formatOdds(evidence)} to 1 (${formatOdds(needed)} to 1 is needed)`;
+  if (isOpen) return `Proven over ${n} days: ${odds}.`;
+  if (difference.mean < 0) return `Not proven after ${n} days: ${odds}.`;
+  return `No better than the prices over the last ${gateRule.windowDays} days. After ${n} days: ${odds}.`;
 }
 
 /** To 1, with two significant digits, in the informative range. */
-export function formatOdds(ratio: number): string {
+function formatOdds(ratio: number): string {
   if (ratio < 1) return 'under 1';
   return ratio >= 1e6 ? 'over 1,000,000' : formatDecimal(Number(ratio.toPrecision(2)));
 }

@@ -15,7 +15,12 @@ import type { Orders, PaperOrder } from '../../../src/markets/orders/order.js';
 import { signalsFor } from '../../../src/markets/pages/pages.js';
 import { formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
 import { tradingOrders } from '../../../src/markets/ledger/orders-table.js';
-import { tradingAccounts, tradingPositions } from '../../../src/markets/ledger/portfolio-table.js';
+import {
+  tradingAccounts,
+  tradingPositions,
+  watchedMarkets,
+} from '../../../src/markets/ledger/portfolio-table.js';
+import { memberships } from '../../../src/accounts/organizations/table.js';
 import { tradingSwitches } from '../../../src/markets/ledger/risk-table.js';
 import { bracketLabel, bracketPays } from '../../../src/markets/market/brackets.js';
 import { climateDayAt } from '../../../src/markets/market/climate-day.js';
@@ -136,6 +141,27 @@ it('a member watches a city for themselves alone', async () => {
     form: { station: 'KXYZ', watch: 'yes' },
   });
   expect(wrong.status).toBe(404);
+});
+
+it('watching is for each member, may be repeated, and ends with the membership', async () => {
+  const member = await signedIn(database.db, service.url, 'member');
+  const stranger = await signedIn(database.db, service.url);
+  const watch = (form: Record<string, string>) => member.browser.send('POST', `${PATH}/watched`, { form });
+  const kept = () =>
+    database.db.orm.select().from(watchedMarkets).where(eq(watchedMarkets.userId, member.user.id));
+  for (const station of ['', 'Miami', "KMIA'--", '../KMIA'])
+    expect([400, 404]).toContain((await watch({ station, watch: 'yes' })).status);
+  expect((await watch({ station: 'KMIA', kind: 'others', watch: 'yes' })).status).toBe(404);
+  expect(await kept()).toEqual([]);
+  for (let i = 0; i < 2; i++)
+    expect((await watch({ station: 'KMIA', watch: 'yes', org_id: stranger.organization.id })).status).toBe(
+      303,
+    );
+  expect(await kept()).toEqual([{ orgId: member.organization.id, userId: member.user.id, city: 'Miami' }]);
+  expect(textOf(await getPage(stranger.browser, `${PATH}?station=KMIA`))).toContain('☆ Watch');
+  await database.db.orm.delete(memberships).where(eq(memberships.userId, member.user.id));
+  expect((await watch({ station: 'KDEN', watch: 'yes' })).status).not.toBe(303);
+  expect(await kept()).toHaveLength(1);
 });
 
 it('the page of a city shows its current day', async () => {

@@ -11,6 +11,7 @@ const at = (step: number) => new Date(NOON + step * PRICE_STEP_MS);
 const market = {
   ticker: 'A',
   status: 'active',
+  settlementValue: null,
   kind: 'daily_maximum',
   station: findStation('KNYC')!,
   date: '2026-07-15',
@@ -51,6 +52,20 @@ it('shows the price between bid and ask, the forecast and fills, and ends at the
   expect(price.marks).toHaveLength(1);
   expect(price.marks[0]).toMatchObject({ name: 'buy', x: '50%' });
   expect(price.hits[1]!.label).toBe('17:00 UTC: price 41¢, forecast 55%, bought 5 YES at 42¢');
+});
+
+it('of an ended market runs to its payout', () => {
+  const ended = { ...market, status: 'finalized', settlementValue: 1_000_000n, closeTime: at(90) };
+  const shown = { day, orders: [], asOf: at(200) };
+  const { rows } = toPriceLine(
+    { points: [point(0, 410_000, 430_000)], stepMs: PRICE_STEP_MS },
+    ended as Market,
+    shown,
+  )!;
+  expect(rows.map((row) => [row.at, row.price])).toEqual([
+    [at(90), 100],
+    [at(0), 42],
+  ]);
 });
 
 it('leaves a gap where no prices were recorded', () => {

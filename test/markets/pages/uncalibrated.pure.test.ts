@@ -1,3 +1,4 @@
+import { renderFile } from 'ejs';
 import { expect, it } from 'vitest';
 import { findStation } from '../../../src/markets/market/stations.js';
 import { describeUncalibrated } from '../../../src/markets/pages/overview-view.js';
@@ -22,4 +23,24 @@ it('names the forecast that is not calibrated, counts several, and is silent onc
   expect(scene({ KMIA: false, KDEN: false })).toMatch(/^2 forecasts are not calibrated yet/);
   // Without a forecast, the page shows no number that could mislead.
   expect(scene({ KMIA: true, KDEN: undefined })).toBe('');
+});
+
+it('the desk of the demo says what is missing while its history is built', async () => {
+  const open = { state: 'open' };
+  const render = (filling: object, uncalibrated = '') =>
+    renderFile('views/markets/banners.ejs', {
+      filling,
+      uncalibrated,
+      me: null,
+      tradingSwitch: { state: 'open', service: open, operator: open, own: open },
+      freshness: { state: 'current', notes: [] },
+      ui: {},
+    });
+  expect(await render({ trades: true, forecasts: true })).toMatch(
+    /still building its history: past trades are not settled yet, .*; some gates stay closed until/,
+  );
+  expect(await render({ trades: false, forecasts: true }, 'the forecast is not calibrated')).toContain(
+    'its history: the forecast is not calibrated.',
+  );
+  expect(await render({ trades: false, forecasts: false })).not.toContain('history');
 });

@@ -242,11 +242,12 @@ describe('a gate', () => {
   it('gives numbers for why it is open or closed', () => {
     // A gate needs evidence of only ten to one if no other gate has records.
     expect(ofNewYork(steady(40, 0.5), endOf(40)).reason).toBe(
-      "Over 40 settled days the evidence for the forecast is 41,000 to 1, and 10 to 1 is needed; over the last 90 days the forecast's log score was better by 0.500 than that of the payable prices.",
+      'Proven over 40 days: 41,000 to 1 (10 to 1 is needed).',
     );
-    expect(ofNewYork(steady(40, -0.25), endOf(40)).reason).toMatch(
-      /under 1 to 1, and 10 to 1 is needed; .* worse by 0\.250/,
+    expect(ofNewYork(steady(40, -0.25), endOf(40)).reason).toBe(
+      'No better than the prices over the last 90 days. After 40 days: under 1 to 1 (10 to 1 is needed).',
     );
+    expect(ofNewYork(steady(40, 0.01), endOf(40)).reason).toMatch(/^Not proven after 40 days: [\d.]+ to 1/);
   });
 
   const others = (count: number, advantage: number) =>
