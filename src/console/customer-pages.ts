@@ -17,7 +17,7 @@ import { changeAsOperator } from '../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema, stripeCustomerField } from '../accounts/identity/operator/schema.js';
 import { getLockedOrganization, putOrganization } from '../accounts/identity/organizations/organizations.js';
 import { lockOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
-import { marketAccesses, type MarketAccess } from '../accounts/organizations/table.js';
+import { marketAccesses } from '../accounts/organizations/table.js';
 import { inviteAsOperator } from '../accounts/identity/members/invitations.js';
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
@@ -132,7 +132,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
       const to = (asked: Query) =>
         toAddress(CONSOLE, { ...shown, sort: sort === 'name' ? undefined : sort, ...asked });
       return {
-        customers: await toCustomerViews(deps, customers),
+        customers: await toCustomerViews(deps, customers, facts),
         headers: columns.map(({ id: own, label, isNumber, isLargestFirst }) => ({
           label,
           isNumber,
@@ -152,7 +152,12 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
       result,
       signals: [...signals, ...otherStates],
       cells: summaries.map(({ view }) => view),
-      tiles: all?.tiles.map(({ query: asked, ...tile }) => ({ ...tile, href: toAddress(CONSOLE, asked) })),
+      tiles:
+        all &&
+        toTiles(summaries, all).map(({ query: asked, ...tile }) => ({
+          ...tile,
+          href: toAddress(CONSOLE, asked),
+        })),
       readAt: all && new Date(all.atMs),
       isFiltered: ['search', 'signal'].some((name) => name in query),
     });
@@ -203,9 +208,9 @@ function addNew(router: Router, deps: CustomerDeps, forget: () => void): void {
 
 interface AllFacts {
   atMs: number;
-  /** By product, then by customer. */
+  /** By product, then by customer. The page puts newer facts of the customers that it lists here. */
   facts: Map<string, SortedFacts>[];
-  tiles: Tile[];
+  failing: number;
 }
 
 /** A larger installation's page shows older figures, or none. */
@@ -240,16 +245,14 @@ async function readAllFacts({ db, clock, summaries }: CustomerDeps): Promise<All
         facts[i]!.set(id, { keys, signals });
   const webhooks = ownSignals.find(({ id }) => id === 'webhooks')!;
   const failing = await findIds(db, webhooks.condition!(atMs));
-  return {
-    atMs,
-    facts,
-    tiles: [
-      { label: 'Customers', value: formatDecimal(ids.length), query: {} },
-      ...summaries.flatMap((summary, i) => summary.tiles([...facts[i]!.values()])),
-      { label: 'Failing webhooks', value: formatDecimal(failing.length), query: { signal: webhooks.id } },
-    ],
-  };
+  return { atMs, facts, failing: failing.length };
 }
+
+const toTiles = (summaries: readonly CustomerSummary[], { facts, failing }: AllFacts): Tile[] => [
+  { label: 'Customers', value: formatDecimal(facts[0]?.size ?? 0), query: {} },
+  ...summaries.flatMap((summary, i) => summary.tiles([...facts[i]!.values()])),
+  { label: 'Failing webhooks', value: formatDecimal(failing), query: { signal: 'webhooks' } },
+];
 
 const listSignalled = (
   { db, clock }: CustomerDeps,
@@ -334,15 +337,13 @@ function addSettings(router: Router, deps: CustomerDeps): void {
     },
     async show(req, res, form) {
       const customer = await readCustomer(deps, req);
-      const { name, requireSecondFactor, requireSingleSignOn, mayCorrect, marketAccess, stripeCustomerId } =
-        customer;
       const given = {
-        name,
-        requireSecondFactor: requireSecondFactor ? 'yes' : '',
-        requireSingleSignOn: requireSingleSignOn ? 'yes' : '',
-        mayCorrect: mayCorrect ? 'yes' : '',
-        marketAccess,
-        stripeCustomerId: stripeCustomerId ?? '',
+        name: customer.name,
+        requireSecondFactor: customer.requireSecondFactor ? 'yes' : '',
+        requireSingleSignOn: customer.requireSingleSignOn ? 'yes' : '',
+        mayCorrect: customer.mayCorrect ? 'yes' : '',
+        marketAccess: customer.marketAccess,
+        stripeCustomerId: customer.stripeCustomerId ?? '',
       };
       const page = {
         view: 'console/customer-settings',
@@ -353,13 +354,18 @@ function addSettings(router: Router, deps: CustomerDeps): void {
       await renderCustomer(deps, req, res, page, customer, {
         form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
         hasMarkets: config.hasMarkets,
-        hasSingleSignOn: config.singleSignOn !== undefined || requireSingleSignOn,
+        hasSingleSignOn: config.singleSignOn !== undefined || customer.requireSingleSignOn,
       });
     },
   });
 }
 
 const TIMELINE = 12;
+
+const icons = ['api-keys', 'credits', 'entitlements', 'members', 'plans', 'usage', 'webhooks'];
+/** @param noun of an action, or the name of a tab */
+const iconOf = (noun: string): string =>
+  icons.find((icon) => [noun, `${noun}s`.replace('_', '-')].includes(icon)) ?? 'audit-log';
 
 async function readTimeline(deps: CustomerDeps, customer: Organization) {
   const { wording, summaries } = deps;
@@ -369,29 +375,27 @@ async function readTimeline(deps: CustomerDeps, customer: Organization) {
   const failures = await listFailures(orm, orgId, TIMELINE);
   const moments: Moment[] = failures.map(({ url, since }) => ({
     at: new Date(since),
+    path: '/webhooks',
     what: say`The webhook endpoint ${{ name: url }} began to fail`,
   }));
   for (const summary of summaries)
     moments.push(...((await summary.listMoments?.(orm, orgId, TIMELINE)) ?? []));
-  return [...changes.map(linkToTabs(deps, customer)), ...moments]
+  const entries = moments.map(({ path, what, ...moment }) => ({
+    ...moment,
+    icon: iconOf(path === '/events' ? 'usage' : path.slice(1)),
+    what: what.map((part) => ('name' in part ? { ...part, href: addressOf(customer.slug) + path } : part)),
+  }));
+  const linked = changes.map(linkToTabs(deps, customer));
+  return [...linked.map((entry) => ({ ...entry, icon: iconOf(entry.action.split('.', 1)[0]!) })), ...entries]
     .toSorted((a, b) => b.at.getTime() - a.at.getTime())
     .slice(0, TIMELINE);
 }
 
 /** Lowers the sign-in requirements, widens what the customer may do, or changes who pays for its usage. */
-const isDangerous = (
-  current: Organization,
-  wanted: {
-    requireSecondFactor: boolean;
-    requireSingleSignOn: boolean;
-    marketAccess: MarketAccess | undefined;
-    mayCorrect: boolean;
-    stripeCustomerId: string | null | undefined;
-  },
-): boolean =>
+const isDangerous = (current: Organization, wanted: Parameters<typeof putOrganization>[2]): boolean =>
   (current.requireSecondFactor && !wanted.requireSecondFactor) ||
   (current.requireSingleSignOn && !wanted.requireSingleSignOn) ||
-  (wanted.mayCorrect && !current.mayCorrect) ||
+  (wanted.mayCorrect === true && !current.mayCorrect) ||
   (wanted.stripeCustomerId !== undefined && wanted.stripeCustomerId !== current.stripeCustomerId) ||
   marketAccesses.indexOf(wanted.marketAccess ?? 'none') > marketAccesses.indexOf(current.marketAccess);
 
@@ -419,10 +423,18 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-async function toCustomerViews({ db, clock, summaries }: CustomerDeps, customers: Customer[]) {
+async function toCustomerViews(
+  { db, clock, summaries }: CustomerDeps,
+  customers: Customer[],
+  older: AllFacts['facts'] = [],
+) {
   const ids = customers.map(({ id }) => id);
   const facts: Map<string, CustomerFacts>[] = [];
-  for (const summary of summaries) facts.push(await summary.read(db, clock.now(), ids, true));
+  for (const [i, summary] of summaries.entries()) {
+    const read = await summary.read(db, clock.now(), ids, true);
+    for (const [id, { keys, signals }] of read) if (older[i]?.has(id)) older[i].set(id, { keys, signals });
+    facts.push(read);
+  }
   return customers.map((customer) => {
     const parts = facts.map((own) => own.get(customer.id)!);
     return {

@@ -38,6 +38,8 @@ export interface CustomerSummary {
 
 export interface Moment {
   at: Date;
+  /** Where its names lead; relative to the customer's page. */
+  path: string;
   what: Part[];
 }
 

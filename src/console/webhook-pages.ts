@@ -43,7 +43,7 @@ const SHOWN_DELIVERIES = 20;
 
 /** The contents of deliveries are shown only to the customer's owners and admins. */
 export function customerWebhookPages(context: ConsoleDeps, types: WebhookTypes): Router {
-  const deps = { ...context, forms: createEndpointForms(types, createWebhookSchemas(types)) };
+  const deps = { ...context, forms: createEndpointForms(types, createWebhookSchemas(types), context.config) };
   const { typeCount } = deps.forms;
   const router = pageRouter();
 

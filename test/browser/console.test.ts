@@ -134,7 +134,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
 
     const console = await world.visit({ javaScript, as: operator.browser });
     await console.goto('/console');
-    await console.getByPlaceholder('Name or e-mail').fill(organization.slug);
+    await console.getByPlaceholder('Name, e-mail').fill(organization.slug);
     await console.keyboard.press('Enter');
     await console.getByRole('link', { name: organization.name }).first().click();
     await console.getByRole('link', { name: 'Settings' }).click();

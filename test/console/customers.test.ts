@@ -239,9 +239,14 @@ describe('the list of customers', () => {
     expect(older).toMatch(/Figures read <time[^>]*>1 minute ago</);
     expect(slugsOn(older)).toContain(near.slug);
     expect(slugsOn(older)).not.toContain(late.slug);
+    // The figures above agree with the rows.
+    const nearOn = (page: string) =>
+      Number(/figure-label">Near a cap<\/span>\s*<span [^>]*>(\d+)/.exec(page)![1]);
+    await database.db.orm.update(usageTotals).set({ quantity: '1' }).where(eq(usageTotals.orgId, near.id));
+    expect(nearOn(await open(`/console?search=${near.slug}`))).toBe(nearOn(older) - 1);
     finish();
     const newer = await openLater('/console?signal=near');
-    expect(slugsOn(newer)).toEqual(expect.arrayContaining([near.slug, late.slug]));
+    expect(slugsOn(newer)).toContain(late.slug);
     spy.mockRestore();
   });
 
@@ -365,6 +370,11 @@ describe('the list of customers', () => {
     const places = order.map((words) => text.indexOf(words));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
     expect(places[0]).toBeGreaterThan(0);
+    expect(text).toMatch(
+      new RegExp(
+        `#icon-usage"/></svg>\\s+First live usage of\\s+<a href="/console/customers/${own.slug}/events">`,
+      ),
+    );
     for (const foreign of ['other.example', other.product.slug]) expect(text).not.toContain(foreign);
   });
 

@@ -139,3 +139,13 @@ it('an operator sees how deliveries went, without their contents, and sends a te
   await post(`${own}/edit`, fields);
   expect((await post(`${own}/test`)).status).toBe(400);
 });
+
+it('the form of an endpoint reports a refused URL together with missing types', async () => {
+  const { list } = await customer();
+  const form = { ...newFields(), types: '', url: 'http://hooks.example.com' };
+  const refused = await post(`${list}/new`, form);
+  expect(refused.status).toBe(400);
+  expect(textOf(refused)).toMatch(
+    /Must be https\..*Must have at least one type|Must have at least one type.*Must be https\./,
+  );
+});

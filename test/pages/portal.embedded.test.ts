@@ -348,8 +348,8 @@ describe('an operator who views the pages as the customer', () => {
   it('sees the pages without people and keys, and both audit logs name the operator', async () => {
     const { browser, email } = await begin();
     const page = await view(browser, '/usage');
-    expect([page.status, page.text.includes('You are viewing as')]).toEqual([200, true]);
-    expect(page.text).toContain('You see what the customer sees, without people, keys and settings.');
+    expect([page.status, page.text.includes('Viewing as')]).toEqual([200, true]);
+    expect(page.text).toContain('Read-only, without people, keys and settings.');
     expect((await view(browser, '/api-keys')).status).toBe(404);
     expect((await view(browser, `/usage?product=${foreign.productSlugs[0]}`)).status).toBe(404);
     const rows = [

@@ -274,9 +274,13 @@ function requireEnabled(endpoint: EndpointRow): EndpointRow {
   return endpoint;
 }
 
+export const whyRefused = (
+  { production, webhooksAllowPrivate: allowsPrivate }: EndpointDeps['config'],
+  url: string,
+): string | undefined => whyNoReceiver(url, { production, allowsPrivate });
+
 function refuseUnlessReceiver({ config }: EndpointDeps, url: string): void {
-  const { production, webhooksAllowPrivate: allowsPrivate } = config;
-  const problem = whyNoReceiver(url, { production, allowsPrivate });
+  const problem = whyRefused(config, url);
   if (problem !== undefined) throw placeError('invalid_request', '/url', problem);
 }
 

@@ -1,7 +1,7 @@
 import { newFormId } from '../../core/ids.js';
 import { listField, renewForm, textField, type FormFields, type FormState } from '../../core/pages/form.js';
 import { parseInput } from '../../core/http/validate.js';
-import type { EndpointInput } from './endpoints.js';
+import { whyRefused, type EndpointDeps, type EndpointInput } from './endpoints.js';
 import type { EndpointRow } from './queries.js';
 import type { WebhookSchemas } from './schema.js';
 import type { WebhookTypes } from './types.js';
@@ -9,7 +9,11 @@ import { formatChoices } from './view.js';
 
 export type EndpointForms = ReturnType<typeof createEndpointForms>;
 
-export function createEndpointForms(all: WebhookTypes, { webhookInputSchema }: WebhookSchemas) {
+export function createEndpointForms(
+  all: WebhookTypes,
+  { webhookInputSchema }: WebhookSchemas,
+  config: EndpointDeps['config'],
+) {
   const typeNames = Object.keys(all);
   const types = Object.entries(all).map(([value, { summary }]) => ({
     value,
@@ -18,10 +22,18 @@ export function createEndpointForms(all: WebhookTypes, { webhookInputSchema }: W
     group: value.split('.')[0]!.replace('api_key', 'API key'),
   }));
 
-  function read(fields: FormFields, isEnabled: boolean): EndpointInput {
+  /** Reports a refused URL together with other mistakes. */
+  const newSchema = webhookInputSchema.extend({
+    url: webhookInputSchema.shape.url.superRefine((url, context) => {
+      const problem = whyRefused(config, url);
+      if (problem !== undefined) context.addIssue(problem);
+    }),
+  });
+
+  function read(fields: FormFields, isEnabled: boolean, schema = webhookInputSchema): EndpointInput {
     const livemode = textField(fields, 'livemode');
     const chosen = listField(fields, 'types').filter((type) => type !== '');
-    return parseInput(webhookInputSchema, {
+    return parseInput(schema, {
       format: textField(fields, 'format') ?? 'standard',
       url: textField(fields, 'url')?.trim() ?? '',
       types: textField(fields, 'allTypes') === 'true' ? typeNames : chosen,
@@ -34,7 +46,10 @@ export function createEndpointForms(all: WebhookTypes, { webhookInputSchema }: W
     typeCount: typeNames.length,
 
     /** The id makes a form that is submitted twice create only one endpoint. */
-    readNew: (fields: FormFields) => ({ ...read(fields, true), id: textField(fields, 'id') ?? '' }),
+    readNew: (fields: FormFields) => ({
+      ...read(fields, true, newSchema),
+      id: textField(fields, 'id') ?? '',
+    }),
 
     readChanged: (fields: FormFields) => read(fields, textField(fields, 'isEnabled') === 'true'),
 

@@ -67,7 +67,7 @@ interface PagesDeps extends EndpointDeps, WebhookSchemas {
 export function webhookPages(context: EndpointDeps, types: WebhookTypes): Router {
   const router = pageRouter();
   const schemas = createWebhookSchemas(types);
-  const deps = { ...context, ...schemas, types, forms: createEndpointForms(types, schemas) };
+  const deps = { ...context, ...schemas, types, forms: createEndpointForms(types, schemas, context.config) };
   addListPages(router, deps);
   addEditPages(router, deps);
   addSecretPages(router, deps);

@@ -88,13 +88,14 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
     ) moments`,
   );
   return rows.map(({ at: time, type, threshold, product }) => {
-    const moment = { at: new Date(time) };
-    if (type === null) return { ...moment, what: say`First live usage of ${{ name: product ?? '' }}` };
+    const path = product === null ? '/credits' : type === null ? '/events' : '/entitlements';
     const what =
       product === null
-        ? say`Credits left fell to ${threshold ?? ''}% of what was granted`
-        : say`Usage of ${{ name: product }} reached ${threshold ?? ''}% of a cap or limit`;
-    return { ...moment, what };
+        ? say`${{ name: 'Credits left' }} fell to ${threshold ?? ''}% of what was granted`
+        : type === null
+          ? say`First live usage of ${{ name: product }}`
+          : say`Usage of ${{ name: product }} reached ${threshold ?? ''}% of a cap or limit`;
+    return { at: new Date(time), path, what };
   });
 }
 

@@ -1,6 +1,7 @@
-import { inArray } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import type { Router } from 'express';
 import { z } from 'zod';
+import { selectFromAll } from '../../core/db/shards.js';
 import { toPlainDecimal } from '../../core/decimal.js';
 import { decimalField, nameField, parseInput, text } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
@@ -14,18 +15,17 @@ import {
   tryQuery,
 } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import { formatShare } from '../../core/pages/format.js';
 import { monthOf, monthRange } from '../../core/time.js';
 import { featureLines, featuresSchema, writeFeatures } from '../entitlements/features.js';
 import { dimensionKeysSchema } from '../entitlements/operator/schema.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY, NO_METRIC } from '../entitlements/table.js';
-import { listCustomerUsage } from '../reports/operator/queries.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
-import { organizations } from '../../accounts/organizations/table.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { archiveSchema } from '../../console/customer-pages.js';
 import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from '../../console/page.js';
@@ -39,14 +39,13 @@ const querySchema = z.object({ search: text(200).optional(), cursor: slugSchema.
 const productSchema = z.strictObject({
   name: nameField,
   usageMetric: text(255).optional(),
-  features: featureLines.default({}),
+  features: featureLines.default({}).pipe(featuresSchema),
   unitCap: decimalField.optional(),
   maxQuantity: decimalField.refine((value) => /[1-9]/.test(value), 'must be above 0').optional(),
   stripeMeterEvent: text(100).optional(),
-  dimensions: text(400).optional(),
+  dimensions: text(400).default('').transform(toDimensions),
   countsSubjects: z.literal('yes').optional(),
 });
-const featuresForm = z.object({ features: featuresSchema });
 const newSchema = productSchema.extend({ slug: slugSchema });
 
 const notices = {
@@ -121,7 +120,7 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
       const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
       const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
       const price = toCreditPrice(product);
-      const usage = await readCustomers(deps, product);
+      const usage = product.usageMetric === NO_METRIC ? [] : await readCustomers(deps, product);
       const data = { form: { ...form, values }, product, price, stripeProblem, usage };
       await renderPage(deps, req, res, page, data);
     },
@@ -130,34 +129,44 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
 
 const SHOWN_CUSTOMERS = 10;
 
-/** This month's live usage by customer, by slug. */
-async function readCustomers({ db, clock }: ConsoleDeps, { id, usageMetric, creditPrice }: Product) {
-  const { start, end } = monthRange(monthOf(clock.now()));
-  const rows = await listCustomerUsage(db, {
-    orgId: undefined,
-    productId: id,
-    livemode: true,
-    from: new Date(start),
-    to: new Date(end),
-    granularity: 'total',
-    after: undefined,
-    limit: SHOWN_CUSTOMERS,
-  });
-  const customers = await db.orm
-    .select({ slug: organizations.slug, name: organizations.name })
-    .from(organizations)
-    .where(
-      inArray(
-        organizations.slug,
-        rows.map(({ organization }) => organization),
-      ),
-    );
-  const names = new Map(customers.map(({ slug, name }) => [slug, name]));
-  return rows.map(({ organization, metric, quantity, credits, events }) => ({
-    slug: organization,
-    name: names.get(organization),
+/** Customers with an entitlement or with live usage this month, by slug. */
+async function readCustomers({ db, clock }: ConsoleDeps, { id, usageMetric, unitCap, creditPrice }: Product) {
+  const month = monthOf(clock.now());
+  const ofProduct = sql`org_id = o.id and product_id = ${id}::uuid`;
+  const since = sql`${monthRange(month).start}::timestamptz`;
+  const rows = await selectFromAll<
+    Record<'slug' | 'name' | 'used' | 'events' | 'credits', string> & {
+      isGranted: true | null;
+      cap: string | null;
+    }
+  >(
+    db,
+    (t) => sql`
+      select o.slug, o.name, trim_scale(coalesce(u.quantity, 0))::text as used, coalesce(u.events, 0)::text as events,
+        e.is_granted as "isGranted", e.cap::text as cap, (
+          select coalesce(trim_scale(sum(case kind when 'burn' then amount else -amount end)), 0)::text from ${t('credit_entries')}
+          where ${ofProduct} and livemode and at >= ${since} and hour >= ${since} and kind in ('burn', 'return')
+        ) as credits
+      from ${t('organizations')} o
+      left join lateral (
+        select quantity, events from ${t('usage_totals')}
+        where ${ofProduct} and livemode and period = ${month}::date and metric = ${usageMetric} limit 1
+      ) u on true
+      left join lateral (
+        select true as is_granted, case when has_own_cap then unit_cap else ${unitCap}::numeric end as cap from ${t('entitlements')}
+        where ${ofProduct} limit 1
+      ) e on true
+      where ${t.owns(sql`o.id`)} and o.archived_at is null and (u.quantity is not null or e.is_granted)
+      order by o.slug limit ${SHOWN_CUSTOMERS}`,
+    ({ slug }) => [slug],
+    SHOWN_CUSTOMERS,
+  );
+  return rows.map(({ slug, name, used, events, isGranted, cap, credits }) => ({
+    slug,
+    name,
     cells: [
-      { amount: quantity, text: metric || usageMetric },
+      { amount: used, text: usageMetric },
+      { text: !isGranted ? 'Not entitled' : cap === null ? 'No cap' : formatShare(used, cap) },
       ...(creditPrice === null ? [] : [{ amount: credits }]),
       { amount: events },
     ],
@@ -188,56 +197,32 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
 }
 
 /** A product that has dimensions refuses an empty field. */
-function toDimensions(typed: string | undefined): string[] {
-  const names = (typed ?? '').split(',').map((name) => name.trim());
-  const parsed = dimensionKeysSchema.safeParse(names.filter((name) => name !== ''));
-  if (parsed.success) return parsed.data;
-  const { path, message } = parsed.error.issues[0]!;
-  const [place] = path as number[];
-  throw fieldError(
-    'dimensions',
-    place === undefined ? message : `${names.filter((name) => name !== '')[place]} ${message}`,
-  );
+function toDimensions(typed: string, context: z.RefinementCtx): string[] {
+  const names = typed.split(',').flatMap((name) => name.trim() || []);
+  const issue = dimensionKeysSchema.safeParse(names).error?.issues[0];
+  const [place] = (issue?.path ?? []) as number[];
+  if (issue) context.addIssue(place === undefined ? issue.message : `${names[place]} ${issue.message}`);
+  return names;
 }
 
-const toInput = (
-  {
-    name,
-    usageMetric,
-    unitCap,
-    maxQuantity,
-    stripeMeterEvent,
-    dimensions,
-    countsSubjects,
-    features,
-  }: z.output<typeof productSchema>,
-  fields: FormFields,
-) => ({
-  dimensions: toDimensions(dimensions),
-  countsSubjects: countsSubjects === 'yes' || undefined,
-  name: name.trim(),
+const toInput = (typed: z.output<typeof productSchema>, fields: FormFields) => ({
+  ...typed,
+  countsSubjects: typed.countsSubjects === 'yes' || undefined,
+  name: typed.name.trim(),
   // A form opened before this field existed leaves the value unchanged.
-  stripeMeterEvent: 'stripeMeterEvent' in fields ? (stripeMeterEvent ?? null) : undefined,
-  usageMetric: usageMetric ?? NO_METRIC,
-  features: 'features' in fields ? parseInput(featuresForm, { features }).features : undefined,
-  unitCap: unitCap === undefined ? null : toPlainDecimal(unitCap, 0),
-  maxQuantity: maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toPlainDecimal(maxQuantity, 0),
+  stripeMeterEvent: 'stripeMeterEvent' in fields ? (typed.stripeMeterEvent ?? null) : undefined,
+  usageMetric: typed.usageMetric ?? NO_METRIC,
+  features: 'features' in fields ? typed.features : undefined,
+  unitCap: typed.unitCap === undefined ? null : toPlainDecimal(typed.unitCap, 0),
+  maxQuantity: typed.maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toPlainDecimal(typed.maxQuantity, 0),
 });
 
-const toFields = ({
-  name,
-  usageMetric,
-  unitCap,
-  maxQuantity,
-  stripeMeterEvent,
-  dimensions,
-  features,
-}: Product): FormFields => ({
-  features: writeFeatures(features),
-  dimensions: dimensions.join(', '),
-  name,
-  stripeMeterEvent: stripeMeterEvent ?? '',
-  usageMetric,
-  unitCap: unitCap ?? '',
-  maxQuantity: maxQuantity === DEFAULT_MAX_QUANTITY ? '' : maxQuantity,
+const toFields = (product: Product): FormFields => ({
+  features: writeFeatures(product.features),
+  dimensions: product.dimensions.join(', '),
+  name: product.name,
+  stripeMeterEvent: product.stripeMeterEvent ?? '',
+  usageMetric: product.usageMetric,
+  unitCap: product.unitCap ?? '',
+  maxQuantity: product.maxQuantity === DEFAULT_MAX_QUANTITY ? '' : product.maxQuantity,
 });

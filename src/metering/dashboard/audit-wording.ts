@@ -15,6 +15,7 @@ import { listPlanNames } from '../plans/queries.js';
 const pages: Wording['pages'] = {
   entitlement: () => '/dashboard/entitlements',
   plan: () => '/dashboard/entitlements',
+  credits: () => '/dashboard/credits',
   usage: () => '/dashboard/usage',
   usage_alert: () => '/dashboard/usage/alerts',
 };

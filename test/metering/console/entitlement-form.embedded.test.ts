@@ -227,3 +227,18 @@ it('a product without a metric is created with features and shows no usage', asy
   expect(page.text).toContain('No usage');
   expect(page.text).toMatch(/<code>sso<\/code><\/dt> <dd><bdi>yes<\/bdi>/);
 });
+
+it('the form of a product reports all mistakes at once', async () => {
+  const form = {
+    name: 'Seats',
+    slug: '',
+    usageMetric: 'calls',
+    unitCap: '-1',
+    features: 'seats: 5',
+    dimensions: 'a b',
+  };
+  const refused = await operator.browser.send('POST', '/console/new-product', { form, headers: html });
+  expect(refused.status).toBe(400);
+  for (const name of ['unitCap', 'features', 'dimensions'])
+    expect(refused.text).toMatch(new RegExp(`name="${name}"[^>]* aria-invalid="true"`));
+});

@@ -6,7 +6,7 @@ import { usageHours, usageTotals } from '../../../src/metering/ingestion/table.j
 import { createKey, createOrganization, past } from '../../support/fixtures.js';
 import { signedInOperator, type TestOperator } from '../../support/operators.js';
 import { useService } from '../../support/use.js';
-import { createProduct } from '../support/products.js';
+import { createProduct, grant } from '../support/products.js';
 import { fillUsage } from '../support/usage-events.js';
 import { operatorLogOf } from '../../support/audit.js';
 
@@ -261,18 +261,24 @@ it('the page of a product begins with its usage by customer', async () => {
   const { id: apiKeyId } = await createKey(database.db, orgId);
   const open = async () =>
     readText((await operator.browser.get(`/console/products/${product.slug}`, html)).text);
-  expect(await open()).toContain('No live usage this month (UTC).');
+  expect(await open()).toContain('No customer is entitled to it.');
   const from = new Date(service.clock.now()).toISOString();
   const own = { orgId, productId: product.id, apiKeyId, prefix: 'a', everyMs: 0 };
   await fillUsage(database.db, { ...own, count: 3, from, quantity: '2.5' });
   expect(await open()).toMatch(
     new RegExp(
-      `Usage and customers .*${name} 7\\.5 calls 3 .*Price in credits .*Settings .*Maximum per event`,
+      `Usage and customers .*${name} 7\\.5 calls Not entitled 3 .*Price in credits .*Settings .*Maximum per event`,
     ),
   );
   await database.db.orm
     .update(products)
     .set({ creditPrice: '2', creditEnforcement: 'warn' })
     .where(eq(products.id, product.id));
-  expect(await open()).toMatch(new RegExp(`Credits Events ${name} 7\\.5 calls 0 3 `));
+  expect(await open()).toMatch(new RegExp(`Credits Events ${name} 7\\.5 calls Not entitled 0 3 `));
+  await grant(database.db, orgId, product.id, { hasOwnCap: true, unitCap: '10' });
+  const idle = await createOrganization(database.db);
+  await grant(database.db, idle.id, product.id);
+  const text = await open();
+  expect(text).toContain(`${name} 7.5 calls 75.0% 0 3 `);
+  expect(text).toContain(`${idle.name} 0 calls No cap 0 0 `);
 });
