@@ -95,7 +95,7 @@ export function toReportView(report: UsageReport, now: Date) {
       href: link({ by: name }),
       isCurrent: name === by,
     })),
-    /** Of the value to which the usage is narrowed, if it has its own. */
+    /** The price of the value that the filter selects, if it has its own. */
     ownPrice: product.creditPrices?.[values[product.creditDimension ?? ''] ?? ''],
     total,
     before:
