@@ -134,16 +134,11 @@ async function readCustomers({ db, clock }: ConsoleDeps, { id, usageMetric, unit
   const month = monthOf(clock.now());
   const ofProduct = sql`org_id = o.id and product_id = ${id}::uuid`;
   const since = sql`${monthRange(month).start}::timestamptz`;
-  const rows = await selectFromAll<
-    Record<'slug' | 'name' | 'used' | 'events' | 'credits', string> & {
-      isGranted: true | null;
-      cap: string | null;
-    }
-  >(
+  const rows = await selectFromAll<Record<'slug' | 'name' | 'used' | 'events' | 'cap' | 'credits', string>>(
     db,
     (t) => sql`
       select o.slug, o.name, trim_scale(coalesce(u.quantity, 0))::text as used, coalesce(u.events, 0)::text as events,
-        e.is_granted as "isGranted", e.cap::text as cap, (
+        coalesce(e.cap, 'none') as cap, (
           select coalesce(trim_scale(sum(case kind when 'burn' then amount else -amount end)), 0)::text from ${t('credit_entries')}
           where ${ofProduct} and livemode and at >= ${since} and hour >= ${since} and kind in ('burn', 'return')
         ) as credits
@@ -153,20 +148,20 @@ async function readCustomers({ db, clock }: ConsoleDeps, { id, usageMetric, unit
         where ${ofProduct} and livemode and period = ${month}::date and metric = ${usageMetric} limit 1
       ) u on true
       left join lateral (
-        select true as is_granted, case when has_own_cap then unit_cap else ${unitCap}::numeric end as cap from ${t('entitlements')}
+        select coalesce((case when has_own_cap then unit_cap else ${unitCap}::numeric end)::text, '') as cap from ${t('entitlements')}
         where ${ofProduct} limit 1
       ) e on true
-      where ${t.owns(sql`o.id`)} and o.archived_at is null and (u.quantity is not null or e.is_granted)
+      where ${t.owns(sql`o.id`)} and o.archived_at is null and (u.quantity is not null or e.cap is not null)
       order by o.slug limit ${SHOWN_CUSTOMERS}`,
     ({ slug }) => [slug],
     SHOWN_CUSTOMERS,
   );
-  return rows.map(({ slug, name, used, events, isGranted, cap, credits }) => ({
+  return rows.map(({ slug, name, used, events, cap, credits }) => ({
     slug,
     name,
     cells: [
       { amount: used, text: usageMetric },
-      { text: !isGranted ? 'Not entitled' : cap === null ? 'No cap' : formatShare(used, cap) },
+      { text: cap === 'none' ? 'Not entitled' : cap === '' ? 'No cap' : formatShare(used, cap) },
       ...(creditPrice === null ? [] : [{ amount: credits }]),
       { amount: events },
     ],
