@@ -425,7 +425,7 @@ it('gives a new customer the simulated markets, and real ones only by choice', a
     expect(/name="marketAccess"\s+value="(\w+)"\s+checked/.exec(text)?.[1]).toBe(first);
     const make = (slug: string, fields = {}) =>
       post('/console/new-customer', { name: 'New', slug, ...fields }, browser);
-    const [left, chosen] = [`left-${first}`, `chosen-${first}`];
+    const [left, chosen] = [`left-${first ?? 'off'}`, `chosen-${first ?? 'off'}`];
     expect((await make(left)).status).toBe(303);
     expect((await make(chosen, { marketAccess: 'trade' })).status).toBe(303);
     expect([await accessOf(left), await accessOf(chosen)]).toEqual(['none', 'trade']);
