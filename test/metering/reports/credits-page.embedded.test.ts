@@ -302,6 +302,8 @@ describe('the ledger', () => {
     expect(await read()).toContain('1.5 credits have expired but are still in this balance');
     const before = new Date(service.clock.now() + DAY_MS).toISOString().slice(0, 10);
     expect(await read(`?to=${before}`)).toMatch(/ending −2\.5 10 /);
+    // Each day has a heading with its effect on the balance.
+    expect(await read(`?to=${before}`)).toMatch(/Balance \d+ \w+ \d{4} \(UTC\) [+−]?10 /);
     expect(await read('?kind=burn')).toContain('A choice of entries has no running balance.');
     const rows = Array.from({ length: 60 }, (_, i) => ({
       orgId: organization.id,
