@@ -88,7 +88,7 @@ it('dragging over the bars of days chooses these days', async () => {
 
 it('alerts on credits are only beside products that burn some', async () => {
   const { as, organization, product } = await arrive();
-  const priced = await createProduct(world.db, { creditPrice: '1' });
+  const priced = await createProduct(world.db, { creditPrice: '1', creditEnforcement: 'warn' });
   await grant(world.db, organization.id, priced.id);
   const page = await world.visit({ as });
   const alerts = page.getByRole('region', { name: 'Alerts' });

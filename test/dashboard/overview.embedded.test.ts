@@ -181,7 +181,7 @@ describe('the overview', () => {
   it('leads with the credits burned and left, and where the month ends', async () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);
-    const product = await createProduct(db, { creditPrice: '2' });
+    const product = await createProduct(db, { creditPrice: '2', creditEnforcement: 'warn' });
     await grant(db, organization.id, product.id);
     const key = await createKey(db, organization.id);
     await addGrant(db, organization.id, { amount: '100' }, new Date(service.clock.now()));
