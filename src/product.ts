@@ -34,7 +34,6 @@ export interface Product {
   consoleSections: ConsoleSection[];
   customerTabs: CustomerTab[];
   customerSummary?: CustomerSummary;
-  readOverviewPanel?: ReadOverviewPanel;
   /** A template: the product's part of the front page. */
   introduction: string;
   webhookTypes: Partial<WebhookTypes>;
@@ -76,6 +75,7 @@ export interface ProductAtWork {
   /** At `/console`. */
   consolePages: (deps: ConsoleDeps & Context) => RequestHandler[];
   setUpStep?: SetUpStep;
+  readOverviewPanel?: ReadOverviewPanel;
   findForMember?: FindForMember;
   findForOperator?: FindForOperator;
   /** At `/operator`. */

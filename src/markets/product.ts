@@ -11,6 +11,7 @@ import { tradingRoutes } from './router.js';
 import { FREE_FORECASTS, marketsConfig } from './config.js';
 import { consolePages, consoleSections, customerTabs } from './console/console.js';
 import { auditWording } from './dashboard/audit-wording.js';
+import { createAccountReader } from './dashboard/overview.js';
 import { createMarketsFinder } from './dashboard/search.js';
 import { demo } from './demo/demo.js';
 import { greet } from './demo/greeting.js';
@@ -104,6 +105,7 @@ export const markets: Product = {
       ],
       consolePages: (deps) => consolePages({ ...deps, live }),
       findForMember: createMarketsFinder(trading),
+      readOverviewPanel: createAccountReader(context, trading),
       mountOperator: (router) =>
         mountRoutes(router, '/operator', operatorMarketRoutes, { ...context, ...trading }),
       jobs: tradingJobs(context, trading),

@@ -85,7 +85,6 @@ export const metering: Product = {
   consoleSections,
   customerTabs,
   customerSummary,
-  readOverviewPanel,
   reconciliation,
   create(context, calls) {
     const services = createMeteringServices(context);
@@ -100,6 +99,7 @@ export const metering: Product = {
     ];
     return {
       services,
+      readOverviewPanel,
       readOwnPart: createOwnMeteringReader(context),
       mountApi(router, limitTo) {
         const usageLimit = limitTo('usage', usagePerMinute);

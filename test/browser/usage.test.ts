@@ -8,10 +8,10 @@ import { createKey } from '../support/fixtures.js';
 
 const world = browserWorld();
 
-async function arrive() {
+async function arrive(own: { unitCap?: string } = {}) {
   const { db, service } = world;
   const { browser, organization } = await signedIn(db, service.url);
-  const product = await createProduct(db);
+  const product = await createProduct(db, own);
   await grant(db, organization.id, product.id);
   const { secret } = await createKey(db, organization.id);
   const send = (key: string, daysAgo = 0) =>
@@ -75,15 +75,51 @@ it('dragging over the bars of days chooses these days', async () => {
   await page.mouse.down();
   await page.mouse.move(last!.x + 5, last!.y + 50, { steps: 4 });
   await page.mouse.up();
+  // Moving on before the chart is replaced leaves neither a tooltip nor a frame.
+  await page.mouse.move(last!.x + 8, last!.y + 52);
+  await page.mouse.move(0, 0);
   await page.waitForURL(/range=custom/);
+  expect(await page.locator('.chart-tip, [data-hovered]').count()).toBe(0);
   const { searchParams } = new URL(page.url());
   const day = (daysAgo: number) =>
     new Date(world.service.clock.now() - daysAgo * DAY_MS).toISOString().slice(0, 10);
   expect([searchParams.get('from'), searchParams.get('to')]).toEqual([day(3), day(1)]);
 });
 
+it('alerts on credits are only beside products that burn some', async () => {
+  const { as, organization, product } = await arrive();
+  const priced = await createProduct(world.db, { creditPrice: '1', creditEnforcement: 'warn' });
+  await grant(world.db, organization.id, priced.id);
+  const page = await world.visit({ as });
+  const alerts = page.getByRole('region', { name: 'Alerts' });
+  await page.goto(`/dashboard/usage?product=${product.slug}`);
+  await page.getByRole('region', { name: 'Events' }).waitFor();
+  expect(await alerts.count()).toBe(0);
+  await page.goto(`/dashboard/usage?product=${priced.slug}`);
+  await alerts.waitFor();
+});
+
+it('a printed statement has a letterhead and no controls', async () => {
+  const { as, organization } = await arrive();
+  const page = await world.visit({ as });
+  await page.goto('/dashboard/statement');
+  await page.emulateMedia({ media: 'print' });
+  await page.getByRole('definition').filter({ hasText: organization.name }).waitFor();
+  for (const control of ['.button', '.tabs', 'select', 'summary', '.badge'])
+    expect(await page.locator(`main ${control}`).filter({ visible: true }).count()).toBe(0);
+});
+
+it('a short slug stays on one line of a table', async () => {
+  const { as, organization } = await arrive();
+  const short = await createProduct(world.db, { slug: `api-${String(Date.now()).slice(-8)}` });
+  await grant(world.db, organization.id, short.id);
+  const page = await world.visit({ as });
+  await page.goto('/dashboard/entitlements');
+  expect((await page.locator('code', { hasText: short.slug }).boundingBox())!.height).toBeLessThan(30);
+});
+
 it('alerts and events are beside the chart, and folded below it on a phone', async () => {
-  const { as } = await arrive();
+  const { as } = await arrive({ unitCap: '1000' });
   const page = await world.visit({ as });
   await page.setViewportSize({ width: 1280, height: 800 });
   await page.goto('/dashboard/usage');

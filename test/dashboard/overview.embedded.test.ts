@@ -145,9 +145,7 @@ describe('the overview', () => {
     ]);
     await sendUsage(service.url, test.secret, [usageEvent(product.slug, 'd', { quantity: 7 })]);
     const numbers = (seen: string) =>
-      new RegExp(
-        `Product ${product.slug} .*?calls this month ([\\d,.]+) .*?Today ([\\d,.]+) Yesterday ([\\d,.]+)`,
-      )
+      new RegExp(`Yesterday Product ${product.slug} ([\\d,.]+) calls No cap ([\\d,.]+) ([\\d,.]+)`)
         .exec(seen)
         ?.slice(1);
     expect(numbers((await openOverview(browser)).seen)).toEqual(['1,235,107.25', '1,234,567.25', '40']);
@@ -173,9 +171,24 @@ describe('the overview', () => {
     await fillUsage(db, { ...own, orgId: uuid(), prefix: 'd', count: 50, from: '2031-03-02T00:00:00Z' });
     await fillUsage(db, { ...own, productId: fresh.id, prefix: 'e', count: 3, from: '2031-03-14T00:00:00Z' });
     const { seen, text } = await openOverview(browser);
-    expect(seen).toContain('▲ 25.0% more than 4 4 last month to date');
-    expect(text).toContain('data-label="2 Mar 2031: 5 calls, February 2031 0"');
-    expect(text).toContain('href="/dashboard/usage">All products</a>');
+    expect(seen).toContain(
+      'Events 8 ▲ 100.0% more than 4 in the previous period 4 at this point of February 2031',
+    );
+    expect(text).toContain(`data-label="2 Mar 2031: 5 events`);
+    expect(seen).toMatch(/Yesterday Product \S+ 5 calls No cap 0 0 Product \S+ 3 calls No cap 0 3/);
+  });
+
+  it('leads with the credits burned and left, and where the month ends', async () => {
+    const { db } = database;
+    const { browser, organization } = await signedIn(db, service.url);
+    const product = await createProduct(db, { creditPrice: '2', creditEnforcement: 'warn' });
+    await grant(db, organization.id, product.id);
+    const key = await createKey(db, organization.id);
+    await addGrant(db, organization.id, { amount: '100' }, new Date(service.clock.now()));
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a', { quantity: 3 })]);
+    expect((await openOverview(browser)).seen).toMatch(
+      /Credits burned 6 By the end of the month ≈ .* Credits left 94 .*Credits this month/,
+    );
   });
 
   it('lists products near their cap, and separately those above it', async () => {

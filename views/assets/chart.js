@@ -9,6 +9,10 @@ export function hoverCharts() {
   tip.className = 'chart-tip';
   tip.ariaHidden = 'true';
   let first;
+  const clear = () => {
+    tip.remove();
+    for (const bar of document.querySelectorAll('[data-hovered]')) delete bar.dataset.hovered;
+  };
   document.addEventListener('pointermove', ({ target, clientX, clientY }) => {
     const bar = barAt(target);
     const marked = barsBetween(first ?? bar, bar);
@@ -35,13 +39,13 @@ export function hoverCharts() {
     const address = first && addressOf(first);
     first = undefined;
     if (marked.length < 2) return;
-    tip.remove();
     document.activeElement?.blur();
-    for (const bar of marked) delete bar.dataset.hovered;
+    clear();
     const [from, to] = [marked[0], marked.at(-1)].map((bar) => addressOf(bar).searchParams.get('date'));
     address.searchParams.delete('date');
     for (const [name, value] of Object.entries({ range: 'custom', from, to })) address.searchParams.set(name, value);
-    refreshMain(address.href).catch(() => location.assign(address));
+    // The pointer may have moved over the bars that are replaced.
+    refreshMain(address.href).then(clear, () => location.assign(address));
   });
 }
 

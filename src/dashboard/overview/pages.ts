@@ -28,7 +28,7 @@ export interface OverviewRequest {
 export type ReadOverviewPanel = (
   context: Pick<Context, 'db' | 'clock'>,
   request: OverviewRequest,
-) => Promise<OverviewPanel>;
+) => Promise<OverviewPanel | undefined>;
 
 interface OverviewDeps extends Context {
   wording: Wording;
@@ -42,8 +42,10 @@ export function overviewPages(deps: OverviewDeps): Router {
     const session = sessionOf(res);
     const livemode = req.query.mode !== 'test';
     const panels: OverviewPanel[] = [];
-    for (const readPanel of deps.readPanels)
-      panels.push(await readPanel(deps, { session, livemode, origin: originOf(req) }));
+    for (const readPanel of deps.readPanels) {
+      const panel = await readPanel(deps, { session, livemode, origin: originOf(req) });
+      if (panel) panels.push(panel);
+    }
     const page = {
       view: 'overview/overview',
       title: 'Overview',

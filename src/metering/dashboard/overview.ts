@@ -5,13 +5,11 @@ import { formatCompact } from '../../core/pages/format.js';
 import { sendEventLine } from '../../accounts/api-keys/event-line.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { OverviewRequest, ReadOverviewPanel } from '../../dashboard/overview/pages.js';
-import { readCredits } from '../credit-grants/credits.js';
 import { findLiveProduct } from '../entitlements/queries.js';
-import { accountOf, requireProduct } from '../reports/choices.js';
-import { readHasCredits } from '../reports/credits/queries.js';
+import { MAX_PRODUCTS, readProducts } from '../reports/choices.js';
+import { readAll } from '../reports/pages.js';
 import { formatPeriod, stepsOf, type Period } from '../reports/period.js';
-import { toReportView } from '../reports/report-view.js';
-import { parseUsageRequest, readReport } from '../reports/report.js';
+import { parseUsageRequest } from '../reports/report.js';
 import { listCurrentUse, readProgress, type ProductUse } from './overview-queries.js';
 
 const SHOWN_PRODUCTS = 12;
@@ -39,31 +37,31 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
     const data = { hasKey, canSend, mayChangeKeys: isManager(role), example, readOnly, sendLine };
     return { view: 'metering/overview/first-steps', isAlone: true, data };
   }
-  // The page leads with the product nearest to its cap.
-  const [first] = inEffect;
   const products = inEffect.map((product) => ({ ...product, cap: toCap(product) }));
   const data = {
     livemode,
     firstEvents:
       events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
-    lead: products[0],
-    report: first && (await readLead(context, request, first)),
-    hasMoreProducts: products.length > 1,
-    creditsLeft: await readCreditsLeft(context, request, now),
+    products,
+    ...(products.length > 0 && (await readMonth(context, request, now))),
     /** 80% to 100%. */
     nearCap: products.filter(({ cap }) => cap?.isNear),
     overCap: products.filter(({ cap }) => cap?.isOver),
   };
-  return { view: 'metering/overview/usage', data };
+  return { view: 'metering/overview/usage', data: { report: undefined, ...data } };
 };
 
-async function readCreditsLeft(
-  { db }: Pick<Context, 'db'>,
+/** This month of all products, as the page of usage shows it. */
+async function readMonth(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
   { session: { orgId }, livemode }: OverviewRequest,
   now: Date,
-): Promise<string | undefined> {
-  if (!(await readHasCredits(db.orm, orgId))) return undefined;
-  return (await readCredits(db.orm, accountOf(orgId, livemode ? 'live' : 'test'), now)).balance;
+) {
+  const viewer = { orgId, home: '/dashboard', subject: undefined, shows: () => true } as const;
+  const mode = livemode ? 'live' : 'test';
+  const products = await readProducts({ orm: db.orm, clock }, orgId, mode);
+  const request = parseUsageRequest({ mode }, now, viewer);
+  return readAll({ db, clock }, viewer, products.slice(0, MAX_PRODUCTS), request, now);
 }
 
 const toSendLine = (origin: string, { slug, usageMetric }: { slug: string; usageMetric: string }) =>
@@ -85,20 +83,6 @@ export function toUseTrend(
   const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
   const most = formatCompact(Math.max(...values));
   return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
-}
-
-/** This month of a product, as the page of usage shows it. */
-async function readLead(
-  { db, clock }: Pick<Context, 'db' | 'clock'>,
-  { session: { orgId }, livemode }: OverviewRequest,
-  { productSlug }: ProductUse,
-) {
-  const now = new Date(clock.now());
-  const product = await requireProduct({ orm: db.orm, clock }, orgId, { product: productSlug, mode: 'live' });
-  const viewer = { home: '/dashboard', subject: undefined } as const;
-  const request = parseUsageRequest({ mode: livemode ? 'live' : 'test' }, now, viewer);
-  const report = await readReport({ orm: db.orm, clock, db }, orgId, product, request);
-  return toReportView(report, now);
 }
 
 export function toCap({ unitCap, usedThisMonth: used }: ProductUse) {

@@ -17,6 +17,7 @@ const MAX_PERCENT = 1_000;
 /** A product's alert is on its cap, any other on the credits burned in a day. */
 export interface Alert {
   id: string;
+  productSlug: string | null;
   productName: string | null;
   level: number;
   firedAt: string | null;
@@ -25,7 +26,7 @@ export interface Alert {
 export const listAlerts = (orm: Orm, orgId: string): Promise<Alert[]> =>
   selectRows(
     orm,
-    sql`select a.id, p.name as "productName", a.level, (
+    sql`select a.id, p.slug as "productSlug", p.name as "productName", a.level, (
         select ${timeText(sql`max(n.at)`)} from cap_notices n
         where n.org_id = ${orgId}::uuid and n.product_id = a.product_id and n.level = a.level and n.at >= a.created_at
       ) as "firedAt"

@@ -16,7 +16,7 @@ import type { UsageRequest } from './report.js';
 
 export const CORRECTION_PATH = '/dashboard/usage/events/correction';
 
-const SHOWN_EVENTS = 10;
+const SHOWN_EVENTS = { ofOne: 10, ofAll: 7 };
 
 /** The newest events that the request selects. */
 export async function readEvents(
@@ -30,7 +30,8 @@ export async function readEvents(
   const scope = eventScopeOf(orgId, products, request.mode);
   const { from, to } = spanOf(request);
   const after = cursor === undefined ? undefined : decodePosition(cursor);
-  const page = await readEventPage(orm, scope, { from, to, part, after, limit: SHOWN_EVENTS });
+  const limit = products.length === 1 ? SHOWN_EVENTS.ofOne : SHOWN_EVENTS.ofAll;
+  const page = await readEventPage(orm, scope, { from, to, part, after, limit });
   const link = linksOf(request, products.length === 1 ? products[0]!.slug : undefined);
   const archived =
     subject === undefined ? await findArchived(orm, orgId, { of: scope, from, to }) : undefined;

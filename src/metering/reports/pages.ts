@@ -151,9 +151,9 @@ async function readExplorer(
   };
 }
 
-async function readAll(
-  { db, clock }: Context,
-  viewer: Viewer,
+export async function readAll(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  viewer: Pick<Viewer, 'orgId' | 'shows'>,
   products: UsageProduct[],
   request: UsageRequest,
   now: Date,

@@ -289,7 +289,9 @@ describe('the page with a new secret', () => {
 
   it('matches the snippets to the key’s scopes', async () => {
     const { browser, product } = await entitled();
-    const reader = copiedOf(await create(browser, { scopes: ['entitlements:read'] }), 'snippet-curl');
+    const created = await create(browser, { scopes: ['entitlements:read'] });
+    expect(created.text).toContain('Secret of the live key');
+    const reader = copiedOf(created, 'snippet-curl');
     expect(await shell(reader)).toMatchObject({ entitlements: [{ productSlug: product.slug }] });
     const trader = copiedOf(await create(browser, { scopes: ['trading:read'] }), 'snippet-curl');
     expect(await shell(trader)).toMatchObject({ apiKey: { scopes: ['trading:read'] } });

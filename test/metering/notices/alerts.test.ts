@@ -287,7 +287,7 @@ describe('the page of alerts', () => {
     ]);
     const log = await customer.browser.get('/dashboard/audit-log', html);
     expect(log.text.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ')).toContain(
-      `Added an alert at 55% of the cap of ${customer.product.slug}`,
+      'Added an alert at 55% of the cap of Tiles',
     );
   });
 

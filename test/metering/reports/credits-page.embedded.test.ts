@@ -302,6 +302,8 @@ describe('the ledger', () => {
     expect(await read()).toContain('1.5 credits have expired but are still in this balance');
     const before = new Date(service.clock.now() + DAY_MS).toISOString().slice(0, 10);
     expect(await read(`?to=${before}`)).toMatch(/ending −2\.5 10 /);
+    // Each day has a heading with its effect on the balance.
+    expect(await read(`?to=${before}`)).toMatch(/Balance \d+ \w+ \d{4} \(UTC\) [+−]?10 /);
     expect(await read('?kind=burn')).toContain('A choice of entries has no running balance.');
     const rows = Array.from({ length: 60 }, (_, i) => ({
       orgId: organization.id,
@@ -392,13 +394,13 @@ it('an event shows what it cost, and its product what it costs', async () => {
   const list = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
   expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
   expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
-    /Price 0\.5 credits ; large 2 /,
+    /Price 0\.5 credits per call ; large 2 /,
   );
   expect(
     readText(
       (await browser.get(`/dashboard/usage?product=${product.slug}&dimension.model=large`, html)).text,
     ),
-  ).toMatch(/Price 2 credits (?!;)/);
+  ).toMatch(/Price 2 credits per call (?!;)/);
   expect(readText((await browser.get('/dashboard/entitlements', html)).text)).toContain(
     '0.5 credits for each call ; large 2',
   );

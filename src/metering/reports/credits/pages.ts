@@ -20,7 +20,7 @@ import { accountOf, readProducts, toModeTabs, type PageDeps } from '../choices.j
 import { hasBalance, readLedger } from './ledger.js';
 import { readCreditPace } from './queries.js';
 import { addStatement } from './statement-pages.js';
-import { kindOptions, PACE_DAYS, toAccountView, toEntryView } from './view.js';
+import { kindOptions, PACE_DAYS, toAccountView, toDays, toEntryView } from './view.js';
 
 const LATEST_ENTRIES = 5;
 const PAGE_SIZE = 50;
@@ -126,6 +126,7 @@ function addLedger(router: Router, context: Context): void {
     const page = { view: 'metering/credits/ledger', title: 'Ledger of credits', section: 'credits' };
     const products = await readProducts({ orm: db.orm, clock }, orgId, shown);
     const { mode: _mode, ...filters } = kept;
+    const entries = result?.rows.map(toEntryView);
     await renderPage(context, req, res, page, {
       form,
       mode: shown,
@@ -135,7 +136,8 @@ function addLedger(router: Router, context: Context): void {
         products.filter(({ creditPrice, slug }) => creditPrice !== null || slug === query.product),
       ),
       kindOptions,
-      entries: result?.rows.map(toEntryView),
+      entries,
+      days: result && toDays(entries!, result),
       result,
       pager:
         result && toPager(path, kept, { cursor: result.cursor, nextCursor: result.nextCursor ?? undefined }),

@@ -1,9 +1,10 @@
+import { groupBy } from '../../../core/collections.js';
 import { sumDecimals } from '../../../core/decimal.js';
 import { formatShare } from '../../../core/pages/format.js';
 import { DAY_MS } from '../../../core/time.js';
 import { creditEntryKinds } from '../../credits/table.js';
 import { isCurrent, type CreditGrant, type Credits } from '../../credit-grants/credits.js';
-import type { LedgerKind, LedgerRow } from './ledger.js';
+import { effectOf, total, type LedgerKind, type LedgerRow } from './ledger.js';
 import type { CreditPace } from './queries.js';
 
 const statuses: Record<CreditGrant['status'], { label: string; tone: string }> = {
@@ -122,6 +123,19 @@ export function toEntryView({
     amount: amount.replace('-', ''),
     balance,
   };
+}
+
+/** Each day's first entry and its effect on the balance, unless other pages have a part of the day. */
+export function toDays<T>(
+  entries: readonly T[],
+  { rows, cursor, nextCursor }: { rows: LedgerRow[]; cursor?: string | undefined; nextCursor: string | null },
+) {
+  const days = [...groupBy(rows, ({ at }) => at.slice(0, 10)).values()];
+  const isCut = (i: number) => (i === 0 && cursor) || (i === days.length - 1 && nextCursor);
+  return days.map((own, i) => ({
+    first: entries[rows.indexOf(own[0]!)],
+    amount: isCut(i) ? undefined : total(own.map(effectOf)),
+  }));
 }
 
 export const PACE_DAYS = 7;
