@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { filledIn } from '../../accounts/identity/account/schema.js';
-import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
 import {
   addressOf,
@@ -13,7 +13,9 @@ import {
   type ConsoleDeps,
 } from '../../console/page.js';
 import type { NewCustomerPart } from '../../console/customer-summary.js';
-import type { Orm } from '../../core/db/client.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import type { Source } from '../../accounts/identity/source.js';
+import { isCurrent, readCredits } from '../credit-grants/credits.js';
 import type { Context } from '../../core/http/context.js';
 import { cutPage } from '../../core/http/page.js';
 import { nameField, parseInput } from '../../core/http/validate.js';
@@ -30,9 +32,15 @@ import {
 import { toNamedOptions } from '../../core/pages/format.js';
 import { editRows, rowNumbers, writeFields } from '../../core/pages/rows.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
-import { countAmounts } from '../plans/grants.js';
+import { countAmounts, grantsOf } from '../plans/grants.js';
 import { moveAll } from '../plans/move.js';
-import { endOrganizationPlan, putOrganizationPlan, slugsOf } from '../plans/organization-plans.js';
+import {
+  endOrganizationPlan,
+  putOrganizationPlan,
+  slugsOf,
+  type PutPlan,
+} from '../plans/organization-plans.js';
+import { periodAt, startOfPeriod } from '../plans/periods.js';
 import { getPlan, putPlan, readProducts, requireProducts } from '../plans/plans.js';
 import { findPlan, listOrganizationsOn, listPlans, listVersions, type Plan } from '../plans/queries.js';
 import type { Definition } from '../plans/schema.js';
@@ -258,21 +266,31 @@ function addCustomerPlan(router: Router, deps: Deps): void {
       const { plan, anchor, ...input } = parseInput(customerForm, filledIn(fields));
       const current = await readCurrent(id);
       if (plan === undefined && !current) throw fieldError('plan', 'is required');
+      if (step === 'edit') return show(req, res, newForm(fields));
+      // The form shows the anchor without its seconds.
+      const isKept = current && anchor && toField(current.anchor) === toField(anchor);
+      const change = async (tx: Tx, source: Source): Promise<PutPlan | undefined> => {
+        if (plan !== undefined)
+          return putOrganizationPlan(
+            tx,
+            slug,
+            { ...input, plan, anchor: isKept ? undefined : anchor },
+            source,
+          );
+        await endOrganizationPlan(tx, slug, source);
+        return undefined;
+      };
       if (step !== 'save') {
-        const form = newForm(fields);
-        if (step === 'edit') return show(req, res, form);
         const version = current?.plan === plan ? current?.version : undefined;
         const wanted = plan === undefined ? undefined : await getPlan(orm, plan, version);
         const changes = await listCustomerChanges(orm, id, current, wanted?.definition, input);
-        return show(req, res, form, { name: wanted?.name, changes });
+        const effect = await rehearseAsOperator(deps, req, res, (tx, source) =>
+          readEffect(tx, id, wanted?.definition, source.at, () => change(tx, source)),
+        );
+        const preview = { name: wanted?.name, isSame: version !== undefined, changes, ...effect };
+        return show(req, res, newForm(fields), preview);
       }
-      // The form shows the anchor without its seconds.
-      const isKept = current && anchor && toField(current.anchor) === toField(anchor);
-      const amounts = await changeAsOperator(deps, req, res, async (tx, source) => {
-        if (plan === undefined) return endOrganizationPlan(tx, slug, source);
-        const own = { ...input, plan, anchor: isKept ? undefined : anchor };
-        return (await putOrganizationPlan(tx, slug, own, source)).amounts;
-      });
+      const amounts = (await changeAsOperator(deps, req, res, change))?.amounts;
       countAmounts(deps.metrics, amounts ?? []);
       const done = plan === undefined ? 'ended' : 'saved';
       res.redirect(303, toAddress(`${addressOf(slug)}/plan`, { done }));
@@ -280,6 +298,35 @@ function addCustomerPlan(router: Router, deps: Deps): void {
     show,
     codes: new Set(['unknown_plan', 'trial_used', 'too_many_grants']),
   });
+}
+
+/** Makes the change, and says what it does to credits. */
+async function readEffect(
+  tx: Tx,
+  orgId: string,
+  definition: Definition | undefined,
+  at: Date,
+  work: () => Promise<PutPlan | undefined>,
+) {
+  const read = () => readCredits(tx, { orgId, livemode: true }, at);
+  const before = await read();
+  const row = (await work())?.resource;
+  const after = await read();
+  const old = new Set(before.grants.map(({ id }) => id));
+  const from = new Date(Math.max(row?.startsAt.getTime() ?? 0, at.getTime()));
+  const nexts = (row && definition ? grantsOf(definition, row) : []).map(({ every }) =>
+    startOfPeriod(every, row!.anchor, periodAt(every, row!.anchor, from) + 1).getTime(),
+  );
+  return {
+    begins: from > at ? from : undefined,
+    trialEndsAt: row?.trialEndsAt,
+    balances: [before.balance, after.balance],
+    granted: after.grants
+      .filter((grant) => isCurrent(grant) && !old.has(grant.id))
+      .map(({ amount, startsAt }) => ({ amount, startsAt: new Date(startsAt) }))
+      .toSorted((a, b) => a.startsAt.getTime() - b.startsAt.getTime()),
+    nextCredits: nexts.length === 0 ? undefined : new Date(Math.min(...nexts)),
+  };
 }
 
 type Current = Awaited<ReturnType<typeof readPlanView>>;
@@ -313,6 +360,7 @@ async function listCustomerChanges(
       grants: wanted?.grants ?? [],
       ...(trial && wanted?.trial && { trial: wanted.trial }),
     },
+    true,
   );
   const stays = staying.map(({ name }) => ({ sign: '=', text: `${name}: stays as it was set by hand` }));
   return [...changes, ...stays];
