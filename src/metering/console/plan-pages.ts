@@ -13,7 +13,7 @@ import {
   type ConsoleDeps,
 } from '../../console/page.js';
 import type { NewCustomerPart } from '../../console/customer-summary.js';
-import type { Orm, Tx } from '../../core/db/client.js';
+import type { Tx } from '../../core/db/client.js';
 import type { Source } from '../../accounts/identity/source.js';
 import { isCurrent, readCredits } from '../credit-grants/credits.js';
 import type { Context } from '../../core/http/context.js';
@@ -283,11 +283,10 @@ function addCustomerPlan(router: Router, deps: Deps): void {
       if (step !== 'save') {
         const version = current?.plan === plan ? current?.version : undefined;
         const wanted = plan === undefined ? undefined : await getPlan(orm, plan, version);
-        const changes = await listCustomerChanges(orm, id, current, wanted?.definition, input);
         const effect = await rehearseAsOperator(deps, req, res, (tx, source) =>
-          readEffect(tx, id, wanted?.definition, source.at, () => change(tx, source)),
+          readEffect(tx, id, current, wanted?.definition, source.at, () => change(tx, source)),
         );
-        const preview = { name: wanted?.name, isSame: version !== undefined, changes, ...effect };
+        const preview = { name: wanted?.name, isSame: version !== undefined, ...effect };
         return show(req, res, newForm(fields), preview);
       }
       const amounts = (await changeAsOperator(deps, req, res, change))?.amounts;
@@ -300,70 +299,54 @@ function addCustomerPlan(router: Router, deps: Deps): void {
   });
 }
 
-/** Makes the change, and says what it does to credits. */
+type Current = Awaited<ReturnType<typeof readPlanView>>;
+
+/** Makes the change, and compares before and after. Entitlements that were set by hand stay, unless they are replaced. */
 async function readEffect(
   tx: Tx,
   orgId: string,
-  definition: Definition | undefined,
+  current: Current,
+  wanted: Definition | undefined,
   at: Date,
   work: () => Promise<PutPlan | undefined>,
 ) {
-  const read = () => readCredits(tx, { orgId, livemode: true }, at);
+  const slugs = [current?.definition, wanted].flatMap((one) => (one ? slugsOf(one) : []));
+  const read = async () => ({
+    credits: await readCredits(tx, { orgId, livemode: true }, at),
+    own: await readOwnTerms(tx, orgId, slugs),
+  });
   const before = await read();
   const row = (await work())?.resource;
   const after = await read();
-  const old = new Set(before.grants.map(({ id }) => id));
+  const staying = new Set(after.own.filter((one) => one.isSetByHand).map(({ name }) => name));
+  const toDefinition = ({ own }: typeof after, definition: Definition | undefined, isTrial: boolean) => ({
+    entitlements: own.filter(({ name }) => !staying.has(name)).map(({ terms }) => terms),
+    grants: definition?.grants ?? [],
+    ...(isTrial && definition?.trial && { trial: definition.trial }),
+  });
+  const changes = await listChanges(
+    tx,
+    toDefinition(before, current?.definition, Boolean(current?.trialEndsAt)),
+    toDefinition(after, wanted, Boolean(row?.trialEndsAt)),
+    true,
+  );
+  const stays = [...staying].map((name) => ({ sign: '=', text: `${name}: stays as it was set by hand` }));
+  const old = new Set(before.credits.grants.map(({ id }) => id));
   const from = new Date(Math.max(row?.startsAt.getTime() ?? 0, at.getTime()));
-  const nexts = (row && definition ? grantsOf(definition, row) : []).map(({ every }) =>
+  const nexts = (row && wanted ? grantsOf(wanted, row) : []).map(({ every }) =>
     startOfPeriod(every, row!.anchor, periodAt(every, row!.anchor, from) + 1).getTime(),
   );
   return {
+    changes: [...changes, ...stays],
     begins: from > at ? from : undefined,
     trialEndsAt: row?.trialEndsAt,
-    balances: [before.balance, after.balance],
-    granted: after.grants
+    balances: [before.credits.balance, after.credits.balance],
+    granted: after.credits.grants
       .filter((grant) => isCurrent(grant) && !old.has(grant.id))
       .map(({ amount, startsAt }) => ({ amount, startsAt: new Date(startsAt) }))
       .toSorted((a, b) => a.startsAt.getTime() - b.startsAt.getTime()),
     nextCredits: nexts.length === 0 ? undefined : new Date(Math.min(...nexts)),
   };
-}
-
-type Current = Awaited<ReturnType<typeof readPlanView>>;
-
-/** Compares the plan with what the customer has. Entitlements that were set by hand stay, unless they are replaced. */
-async function listCustomerChanges(
-  orm: Orm,
-  orgId: string,
-  current: Current,
-  wanted: Definition | undefined,
-  { replace, trial }: { replace: boolean; trial: boolean },
-) {
-  const slugs = [current?.definition, wanted].flatMap((one) => (one ? slugsOf(one) : []));
-  const own = await readOwnTerms(orm, orgId, slugs);
-  const wantedSlugs = new Set(wanted ? slugsOf(wanted) : []);
-  const staying = own.filter(
-    ({ isSetByHand, terms }) => isSetByHand && !(replace && wantedSlugs.has(terms.productSlug)),
-  );
-  const others = own.filter((one) => !staying.includes(one));
-  const isOther = ({ productSlug }: { productSlug: string }) =>
-    staying.every(({ terms }) => terms.productSlug !== productSlug);
-  const changes = await listChanges(
-    orm,
-    {
-      entitlements: others.map(({ terms }) => terms),
-      grants: current?.definition.grants ?? [],
-      ...(current?.trialEndsAt && current.definition.trial && { trial: current.definition.trial }),
-    },
-    {
-      entitlements: wanted?.entitlements.filter(isOther) ?? [],
-      grants: wanted?.grants ?? [],
-      ...(trial && wanted?.trial && { trial: wanted.trial }),
-    },
-    true,
-  );
-  const stays = staying.map(({ name }) => ({ sign: '=', text: `${name}: stays as it was set by hand` }));
-  return [...changes, ...stays];
 }
 
 const toField = (at: Date): string => at.toISOString().slice(0, 16);

@@ -403,6 +403,13 @@ it('previews a new version by customer, against this month’s usage', async () 
     .set({ plan: null })
     .where(and(eq(entitlements.orgId, byHand.id), eq(entitlements.productId, kept.id)));
   const changed = { name: 'Effect', definition: terms(40) };
+  const credits = `${terms(1000, more)}grants: [{ key: credits, amount: 500, every: month, expires: period }]`;
+  const added = (await post(`/console/plans/${plan}`, { ...changed, definition: credits })).text;
+  const granted = added
+    .split('id="credits-of"')[1]!
+    .split('</table>')[0]!
+    .replaceAll(/<[^>]*>|\s+/g, ' ');
+  expect(granted.match(/1 +None +500 each month/g)).toHaveLength(customers.length);
   const expectEffect = (text: string) => {
     const [, table = ''] = text.split('id="by-customer"');
     const rows = table.split('<tbody')[1]!.split('</tbody>')[0]!.split('<tr').slice(1);
