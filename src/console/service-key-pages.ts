@@ -30,7 +30,7 @@ import { addForm, parseQueryForm, readQuery, renewForm } from '../core/pages/for
 import { pageRouter, renderPage } from '../core/pages/layout.js';
 import { DAY_MS, MINUTE_MS } from '../core/time.js';
 import { listCustomers } from './customer-queries.js';
-import { addressOf, CONSOLE, PAGE_SIZE, type ConsoleDeps } from './page.js';
+import { CONSOLE, PAGE_SIZE, type ConsoleDeps } from './page.js';
 
 const list = { label: 'Service keys', href: `${CONSOLE}/service-keys` };
 const MAX_CUSTOMERS = 20;
@@ -123,7 +123,7 @@ function addReadPages(
       key: toView(key),
       previous: neighbour(key.rotatedFromId, 'an earlier key'),
       successor: neighbour(key.successorId, 'a newer key'),
-      customers: customers.map((one) => ({ ...one, href: addressOf(one.slug) })),
+      customers,
       mostCustomers: MAX_CUSTOMERS,
       scopes: key.scopes.map((scope) => ({ scope, allows: whatScopeAllows(scope, true) })),
     });

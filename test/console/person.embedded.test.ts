@@ -2,7 +2,9 @@ import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import { apiKeys } from '../../src/accounts/api-keys/table.js';
-import { memberships, users } from '../../src/accounts/organizations/table.js';
+import { memberships, organizations, users } from '../../src/accounts/organizations/table.js';
+import { tradingAccounts, tradingPositions } from '../../src/markets/ledger/portfolio-table.js';
+import { tradingSwitches } from '../../src/markets/ledger/risk-table.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
 import { createTestDatabase } from '../support/database.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
@@ -101,6 +103,43 @@ describe('the only operator', () => {
     expect((await browser.get('/console', html)).status).toBe(200);
     await alone.stop();
     await only.remove();
+  });
+});
+
+describe('trading of customers', () => {
+  const see = async (path: string) => (await operator.browser.get(path, html)).text;
+
+  it('lists who trades, with the switch, open orders and the cost of positions', async () => {
+    const { id, slug } = await createOrganization(database.db);
+    const account = { orgId: id, mode: 'paper' as const };
+    const at = new Date(service.clock.now());
+    await database.db.orm.insert(tradingAccounts).values({ ...account, cash: 5_000_000n, openedAt: at });
+    const position = {
+      ticker: 'T-1',
+      eventTicker: 'T',
+      side: 'yes' as const,
+      contracts: 3,
+      cost: 1_230_000n,
+    };
+    const times = { realised: 0n, fees: 0n, openedAt: at, updatedAt: at };
+    await database.db.orm.insert(tradingPositions).values({ ...account, ...position, ...times });
+    await database.db.orm.insert(tradingSwitches).values({ orgId: id, operatorState: 'halt' });
+    const row = (await see('/console/trading')).split(`/customers/${slug}/trading"`)[1]?.split('</tr>')[0];
+    expect(row?.replaceAll(/<[^>]*>|\s+/g, ' ')).toMatch(/Paper +Halted +0 +\$1\.23/);
+    await database.db.orm.update(organizations).set({ marketAccess: 'none' }).where(eq(organizations.id, id));
+    expect(await see('/console/trading')).not.toContain(`/customers/${slug}/trading"`);
+  });
+
+  it('offers access to a customer without it, with the switch and the limits folded', async () => {
+    const { id, slug } = await createOrganization(database.db);
+    await database.db.orm.update(organizations).set({ marketAccess: 'none' }).where(eq(organizations.id, id));
+    const text = await see(`/console/customers/${slug}/trading`);
+    expect(text).toMatch(
+      /No market access[^]*settings#field-marketAccess">Give access[^]*<details class="stack">/,
+    );
+    expect(await see(`/console/customers/${slug}/settings`)).toContain('id="field-marketAccess"');
+    const { slug: trader } = await createOrganization(database.db);
+    expect(await see(`/console/customers/${trader}/trading`)).not.toContain('<details class="stack"');
   });
 });
 

@@ -55,6 +55,13 @@ it('an operator creates, changes and deletes an endpoint, and the audit log name
   expect([log.includes(operator.email), log.includes('<b>')]).toEqual([true, false]);
 });
 
+it('the form says which types are included and how a URL begins', async () => {
+  const { list } = await customer();
+  const refused = await post(`${list}/new`, { ...newFields(), url: 'http://example.com' });
+  expect(textOf(refused)).toContain('Must begin with “https://”.');
+  expect(textOf(refused)).toContain('All types of today: Types that are added later must be selected here.');
+});
+
 it('a secret is shown once, and a form sent twice creates one endpoint', async () => {
   const { orgId, list, form, created, own } = await customer();
   const secret = /whsec_[\w+/]{43}=/.exec(textOf(created))![0];

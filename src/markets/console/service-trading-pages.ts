@@ -11,7 +11,7 @@ import { byOperator } from '../../accounts/identity/session/authority.js';
 import { confirmDanger, requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { FREE_FORECASTS } from '../config.js';
 import { switchSchema } from '../risk/operator/schema.js';
-import { findServiceSwitch } from '../risk/queries.js';
+import { findServiceSwitch, listTraders } from '../risk/queries.js';
 import { changeSwitch, isOpened, readServiceSwitch, setServiceSwitch } from '../risk/switches.js';
 import { switchActions, toSwitchChoices, toSwitchTitle } from '../pages/risk-view.js';
 import { CONSOLE } from '../../console/page.js';
@@ -20,6 +20,9 @@ import type { MarketConsoleDeps } from './page.js';
 const TRADING = `${CONSOLE}/trading`;
 
 const acceptSchema = z.strictObject({ accept: z.literal('yes', 'must be yes') });
+
+/** A page with more of them would be too large. */
+const SHOWN_TRADERS = 50;
 
 const notices = {
   switch: 'The switch is set. It takes effect on the next order of every customer.',
@@ -44,6 +47,8 @@ export function serviceTradingPages(deps: MarketConsoleDeps): Router {
       form,
       serviceSwitch,
       choices: toSwitchChoices(serviceSwitch.state, `${TRADING}/switch`),
+      traders: await listTraders(deps.db, SHOWN_TRADERS + 1),
+      shownTraders: SHOWN_TRADERS,
       report: deps.live?.report,
       warning: deps.config.trading.hasFreeForecasts ? FREE_FORECASTS : undefined,
     });

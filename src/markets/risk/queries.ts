@@ -1,5 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
+import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
 import { selectRows } from '../../core/db/sql.js';
 import { users } from '../../accounts/organizations/table.js';
 import type { TradeMode } from '../ledger/orders-table.js';
@@ -108,6 +109,45 @@ export async function saveServiceSwitch(
   const set = { state, reason, updatedAt: changedAt };
   await tx.insert(serviceSwitch).values(set).onConflictDoUpdate({ target: serviceSwitch.id, set });
 }
+
+export interface Trader {
+  slug: string;
+  name: string;
+  mode: TradeMode;
+  /** The strictest of its switches. */
+  state: SwitchState;
+  orders: number;
+  /** Cost of the open positions, in micros. */
+  cost: string;
+}
+
+/** Accounts of customers with market access, by slug. */
+export const listTraders = (db: ReportedDatabase, limit: number): Promise<Trader[]> =>
+  selectFromAll<Trader>(
+    db,
+    (t) => sql`
+    select a.slug, a.name, a.mode, o.orders, p.cost,
+      case when 'halt' in (s.operator_state, s.own_state) then 'halt'
+        when 'reduce_only' in (s.operator_state, s.own_state) then 'reduce_only' else 'open' end as state
+    from (
+      select o.slug, o.name, a.org_id, a.mode from ${t('trading_accounts')} a
+      join ${t('organizations')} o on o.id = a.org_id
+      where o.market_access <> 'none' and o.archived_at is null
+      order by o.slug, a.mode limit ${limit}
+    ) a
+    left join ${t('trading_switches')} s on s.org_id = a.org_id
+    cross join lateral (
+      select count(*)::int as orders from ${t('trading_orders')}
+      where org_id = a.org_id and mode = a.mode and status in ('pending', 'resting')
+    ) o
+    cross join lateral (
+      select coalesce(sum(cost), 0)::text as cost from ${t('trading_positions')}
+      where org_id = a.org_id and mode = a.mode and contracts > 0
+    ) p
+    order by a.slug, a.mode`,
+    ({ slug, mode }) => [slug, mode],
+    limit,
+  );
 
 export interface StoredSwitch {
   state: string;

@@ -325,6 +325,10 @@ function addChange(router: Router, deps: ConsoleDeps, change: CreditChange): voi
       res.redirect(303, done(customer, mode, change.done));
     },
     async show(req, res, form) {
+      if (!textField(form.values, field) && !readQuery(req)[field]) {
+        const { customer, mode } = await readAccount(deps, req);
+        return res.redirect(303, toAddress(base(customer.slug), { mode }));
+      }
       const { customer, mode, key, preview } = await read(req, form.values);
       const credits = base(customer.slug);
       const page = { view: 'metering/console/credit-change', tab: 'credits', title };

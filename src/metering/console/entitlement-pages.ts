@@ -13,6 +13,7 @@ import {
   readQuery,
   textField,
 } from '../../core/pages/form.js';
+import { toNamedOptions } from '../../core/pages/format.js';
 import { editRows, readFields, rowNumbers, writeFields } from '../../core/pages/rows.js';
 import type { Tx } from '../../core/db/client.js';
 import { pageRouter } from '../../core/pages/layout.js';
@@ -126,9 +127,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
       focus,
       grant,
       product,
-      products: products
-        .filter(({ archivedAt }) => archivedAt === null)
-        .map(({ slug: value, name }) => ({ value, label: `${name} (${value})` })),
+      products: toNamedOptions(products.filter(({ archivedAt }) => archivedAt === null)),
       ...limitOptions,
       rowKinds: limitKind,
       rowNumbers,

@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { filledIn } from '../../accounts/identity/account/schema.js';
-import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
 import {
   addressOf,
@@ -13,7 +13,9 @@ import {
   type ConsoleDeps,
 } from '../../console/page.js';
 import type { NewCustomerPart } from '../../console/customer-summary.js';
-import type { Orm } from '../../core/db/client.js';
+import type { Tx } from '../../core/db/client.js';
+import type { Source } from '../../accounts/identity/source.js';
+import { isCurrent, readCredits } from '../credit-grants/credits.js';
 import type { Context } from '../../core/http/context.js';
 import { cutPage } from '../../core/http/page.js';
 import { nameField, parseInput } from '../../core/http/validate.js';
@@ -30,9 +32,15 @@ import {
 import { toNamedOptions } from '../../core/pages/format.js';
 import { editRows, rowNumbers, writeFields } from '../../core/pages/rows.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
-import { countAmounts } from '../plans/grants.js';
+import { countAmounts, grantsOf } from '../plans/grants.js';
 import { moveAll } from '../plans/move.js';
-import { endOrganizationPlan, putOrganizationPlan, slugsOf } from '../plans/organization-plans.js';
+import {
+  endOrganizationPlan,
+  putOrganizationPlan,
+  slugsOf,
+  type PutPlan,
+} from '../plans/organization-plans.js';
+import { periodAt, startOfPeriod } from '../plans/periods.js';
 import { getPlan, putPlan, readProducts, requireProducts } from '../plans/plans.js';
 import { findPlan, listOrganizationsOn, listPlans, listVersions, type Plan } from '../plans/queries.js';
 import type { Definition } from '../plans/schema.js';
@@ -258,21 +266,30 @@ function addCustomerPlan(router: Router, deps: Deps): void {
       const { plan, anchor, ...input } = parseInput(customerForm, filledIn(fields));
       const current = await readCurrent(id);
       if (plan === undefined && !current) throw fieldError('plan', 'is required');
-      if (step !== 'save') {
-        const form = newForm(fields);
-        if (step === 'edit') return show(req, res, form);
-        const version = current?.plan === plan ? current?.version : undefined;
-        const wanted = plan === undefined ? undefined : await getPlan(orm, plan, version);
-        const changes = await listCustomerChanges(orm, id, current, wanted?.definition, input);
-        return show(req, res, form, { name: wanted?.name, changes });
-      }
+      if (step === 'edit') return show(req, res, newForm(fields));
       // The form shows the anchor without its seconds.
       const isKept = current && anchor && toField(current.anchor) === toField(anchor);
-      const amounts = await changeAsOperator(deps, req, res, async (tx, source) => {
-        if (plan === undefined) return endOrganizationPlan(tx, slug, source);
-        const own = { ...input, plan, anchor: isKept ? undefined : anchor };
-        return (await putOrganizationPlan(tx, slug, own, source)).amounts;
-      });
+      const change = async (tx: Tx, source: Source): Promise<PutPlan | undefined> => {
+        if (plan !== undefined)
+          return putOrganizationPlan(
+            tx,
+            slug,
+            { ...input, plan, anchor: isKept ? undefined : anchor },
+            source,
+          );
+        await endOrganizationPlan(tx, slug, source);
+        return undefined;
+      };
+      if (step !== 'save') {
+        const version = current?.plan === plan ? current?.version : undefined;
+        const wanted = plan === undefined ? undefined : await getPlan(orm, plan, version);
+        const effect = await rehearseAsOperator(deps, req, res, (tx, source) =>
+          readEffect(tx, id, current, wanted?.definition, source.at, () => change(tx, source)),
+        );
+        const preview = { name: wanted?.name, isSame: version !== undefined, ...effect };
+        return show(req, res, newForm(fields), preview);
+      }
+      const amounts = (await changeAsOperator(deps, req, res, change))?.amounts;
       countAmounts(deps.metrics, amounts ?? []);
       const done = plan === undefined ? 'ended' : 'saved';
       res.redirect(303, toAddress(`${addressOf(slug)}/plan`, { done }));
@@ -284,38 +301,52 @@ function addCustomerPlan(router: Router, deps: Deps): void {
 
 type Current = Awaited<ReturnType<typeof readPlanView>>;
 
-/** Compares the plan with what the customer has. Entitlements that were set by hand stay, unless they are replaced. */
-async function listCustomerChanges(
-  orm: Orm,
+/** Makes the change, and compares before and after. Entitlements that were set by hand stay, unless they are replaced. */
+async function readEffect(
+  tx: Tx,
   orgId: string,
   current: Current,
   wanted: Definition | undefined,
-  { replace, trial }: { replace: boolean; trial: boolean },
+  at: Date,
+  work: () => Promise<PutPlan | undefined>,
 ) {
   const slugs = [current?.definition, wanted].flatMap((one) => (one ? slugsOf(one) : []));
-  const own = await readOwnTerms(orm, orgId, slugs);
-  const wantedSlugs = new Set(wanted ? slugsOf(wanted) : []);
-  const staying = own.filter(
-    ({ isSetByHand, terms }) => isSetByHand && !(replace && wantedSlugs.has(terms.productSlug)),
-  );
-  const others = own.filter((one) => !staying.includes(one));
-  const isOther = ({ productSlug }: { productSlug: string }) =>
-    staying.every(({ terms }) => terms.productSlug !== productSlug);
+  const read = async () => ({
+    credits: await readCredits(tx, { orgId, livemode: true }, at),
+    own: await readOwnTerms(tx, orgId, slugs),
+  });
+  const before = await read();
+  const row = (await work())?.resource;
+  const after = await read();
+  const staying = new Set(after.own.filter((one) => one.isSetByHand).map(({ name }) => name));
+  const toDefinition = ({ own }: typeof after, definition: Definition | undefined, isTrial: boolean) => ({
+    entitlements: own.filter(({ name }) => !staying.has(name)).map(({ terms }) => terms),
+    grants: definition?.grants ?? [],
+    ...(isTrial && definition?.trial && { trial: definition.trial }),
+  });
   const changes = await listChanges(
-    orm,
-    {
-      entitlements: others.map(({ terms }) => terms),
-      grants: current?.definition.grants ?? [],
-      ...(current?.trialEndsAt && current.definition.trial && { trial: current.definition.trial }),
-    },
-    {
-      entitlements: wanted?.entitlements.filter(isOther) ?? [],
-      grants: wanted?.grants ?? [],
-      ...(trial && wanted?.trial && { trial: wanted.trial }),
-    },
+    tx,
+    toDefinition(before, current?.definition, Boolean(current?.trialEndsAt)),
+    toDefinition(after, wanted, Boolean(row?.trialEndsAt)),
+    true,
   );
-  const stays = staying.map(({ name }) => ({ sign: '=', text: `${name}: stays as it was set by hand` }));
-  return [...changes, ...stays];
+  const stays = [...staying].map((name) => ({ sign: '=', text: `${name}: stays as it was set by hand` }));
+  const old = new Set(before.credits.grants.map(({ id }) => id));
+  const from = new Date(Math.max(row?.startsAt.getTime() ?? 0, at.getTime()));
+  const nexts = (row && wanted ? grantsOf(wanted, row) : []).map(({ every }) =>
+    startOfPeriod(every, row!.anchor, periodAt(every, row!.anchor, from) + 1).getTime(),
+  );
+  return {
+    changes: [...changes, ...stays],
+    begins: from > at ? from : undefined,
+    trialEndsAt: row?.trialEndsAt,
+    balances: [before.credits.balance, after.credits.balance],
+    granted: after.credits.grants
+      .filter((grant) => isCurrent(grant) && !old.has(grant.id))
+      .map(({ amount, startsAt }) => ({ amount, startsAt: new Date(startsAt) }))
+      .toSorted((a, b) => a.startsAt.getTime() - b.startsAt.getTime()),
+    nextCredits: nexts.length === 0 ? undefined : new Date(Math.min(...nexts)),
+  };
 }
 
 const toField = (at: Date): string => at.toISOString().slice(0, 16);

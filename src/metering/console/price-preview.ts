@@ -7,8 +7,10 @@ import { OTHER_SQL, SEPARATOR_SQL } from '../entitlements/dimensions.js';
 import { toCreditPrice, type CreditPrice } from '../entitlements/price.js';
 import type { Product } from '../entitlements/queries.js';
 import { readProducts } from '../plans/plans.js';
-import { findPlan, listVersions } from '../plans/queries.js';
-import type { Definition } from '../plans/schema.js';
+import { grantsOf } from '../plans/grants.js';
+import { findPlan, listOrganizationsOn, listVersions } from '../plans/queries.js';
+import type { Definition, PlanGrant } from '../plans/schema.js';
+import { formatDecimal } from '../../core/pages/format.js';
 import { listChanges } from '../plans/view.js';
 
 /** Those with the most usage in the month. */
@@ -173,6 +175,9 @@ const selectEffect = (
     order by a."isGone" and u.quantity > 0 desc, u.quantity / nullif(a.after, 0) desc nulls last, u.quantity desc, o.slug, p.slug
     limit ${SHOWN_CUSTOMERS}`;
 
+const writeCredits = (grants: readonly PlanGrant[]): string =>
+  grants.map(({ amount, every }) => `${formatDecimal(amount)} each ${every}`).join(', ') || 'None';
+
 /** Moving the plan's customers to the definition: its changes for each version, and this month's live usage beside it. */
 export async function readPlanEffect(
   { orm, shards }: Pick<Database, 'shards'> & { orm: Orm },
@@ -187,6 +192,9 @@ export async function readPlanEffect(
     const changes = await listChanges(orm, before, after);
     if (changes.length > 0) versions.push({ ...row, before, changes });
   }
+  const on = await listOrganizationsOn(orm, plan, { after: undefined, limit: MAX_CUSTOMERS });
+  const befores = new Map(versions.map(({ version, before }) => [version, before]));
+  const customers = on.filter(({ row }) => befores.has(row.version));
   const slugs = [after, ...versions.map(({ before }) => before)].flatMap(({ entitlements }) =>
     entitlements.map(({ productSlug }) => productSlug),
   );
@@ -211,7 +219,13 @@ export async function readPlanEffect(
   return {
     month: new Date(monthRange(period).start),
     versions,
-    customerCount: versions.reduce((sum, { organizations }) => sum + organizations, 0),
+    customers: customers.slice(0, SHOWN_CUSTOMERS).map(({ organization: slug, name, row }) => ({
+      slug,
+      name,
+      version: row.version,
+      before: writeCredits(grantsOf(befores.get(row.version)!, row)),
+      after: writeCredits(grantsOf(after, row)),
+    })),
     rows: groups
       .flat()
       .toSorted((a, b) => share(b) - share(a))

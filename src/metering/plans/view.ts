@@ -114,11 +114,12 @@ const writePart = ({ title, fields, also }: Part): string =>
     ...(also ? [also] : []),
   ].join(', ')}`;
 
-/** Lists what a change of the definition adds, removes and changes. */
+/** Lists what a change of the definition adds, removes and changes. `isWhole` also lists what stays. */
 export async function listChanges(
   orm: Orm,
   before: Definition | undefined,
   after: Definition | undefined,
+  isWhole = false,
 ): Promise<ChangeLine[]> {
   const products = await readProducts(
     orm,
@@ -129,10 +130,13 @@ export async function listChanges(
     const [from, to] = [old.get(name), wanted.get(name)];
     if (!to) return [{ sign: '−', text: from!.title }];
     if (!from) return [{ sign: '+', text: writePart(to) }];
-    return [...new Set([...Object.keys(from.fields), ...Object.keys(to.fields)])].flatMap((field) => {
-      const [was, will] = [from, to].map(({ fields }) => write(field, fields[field]));
-      return was === will ? [] : [{ sign: '~', text: `${to.title}: ${was} → ${will}` }];
-    });
+    const changes = [...new Set([...Object.keys(from.fields), ...Object.keys(to.fields)])].flatMap(
+      (field): ChangeLine[] => {
+        const [was, will] = [from, to].map(({ fields }) => write(field, fields[field]));
+        return was === will ? [] : [{ sign: '~', text: `${to.title}: ${was} → ${will}` }];
+      },
+    );
+    return isWhole && changes.length === 0 ? [{ sign: '=', text: writePart(to) }] : changes;
   });
 }
 

@@ -72,10 +72,10 @@ describe('a receiver URL', () => {
       for (const scheme of ['http', 'https']) {
         expect(whyNoReceiver(`${scheme}://${host}:8080/`, development)).toBeUndefined();
         if (scheme === 'http')
-          expect(whyNoReceiver(`http://${host}:8080/`, ownNetwork)).toBe('must be https');
+          expect(whyNoReceiver(`http://${host}:8080/`, ownNetwork)).toBe('must begin with “https://”');
       }
-    expect(whyNoReceiver('http://example.com/', development)).toBe('must be https');
-    expect(whyNoReceiver('http://10.0.0.1/', development)).toBe('must be https');
+    expect(whyNoReceiver('http://example.com/', development)).toBe('must begin with “https://”');
+    expect(whyNoReceiver('http://10.0.0.1/', development)).toBe('must begin with “https://”');
     expect(whyNoReceiver('https://10.0.0.1/', development)).toBe('must not be a private or reserved address');
   });
 
@@ -189,7 +189,7 @@ describe('a receiver’s name', () => {
     expect(await send(production, `https://127.0.0.1:${port}/`)).toBe(
       'The URL must not be a private or reserved address.',
     );
-    expect(await send(production, `http://localhost:${port}/`)).toBe('The URL must be https.');
+    expect(await send(production, `http://localhost:${port}/`)).toBe('The URL must begin with “https://”.');
     expect(connections).toBe(1);
     server.close();
   });

@@ -73,6 +73,12 @@ async function scene() {
 
 const form = { mode: 'live', amount: '1,000.5', priority: '50', grantKey: 'order-1', reason: 'Invoice 1' };
 
+it.each(['void', 'forgive'])('%s without a grant or a product returns to the credits', async (path) => {
+  const { base } = await scene();
+  const { status, headers } = await operator.browser.get(`${base}/${path}?mode=test`, html);
+  expect([status, headers.get('location')]).toEqual([303, `${base}?mode=test`]);
+});
+
 describe('a grant', () => {
   it('is granted after a preview of what it will do', async () => {
     const { post, give, grants, open, burn, product, audit } = await scene();

@@ -54,6 +54,13 @@ function fieldsOf(text: string): Record<string, string> {
   return Object.fromEntries([...inputs, ...selects]) as Record<string, string>;
 }
 
+it('names products without their slugs, and says in words how features are written', async () => {
+  const { slug, product } = await scene();
+  const { text } = await operator.browser.get(`/console/customers/${slug}/entitlement`, html);
+  expect(text).toMatch(new RegExp(`value="${product.slug}"[^>]*>\\s*${product.name}\\s*</option>`));
+  expect(text).toContain('One a line, such as seats = 5.');
+});
+
 it('stores the rows of limits, and thresholds', async () => {
   const { post, stored } = await scene();
   const { status } = await post({

@@ -127,6 +127,34 @@ grants: [{ key: bonus, amount: 500, every: month, expires: period }]`;
   expect(await contents()).toContain('small, large');
 });
 
+it('the preview of a customer’s plan names the customer, the first credits and what stays', async () => {
+  const product = await createProduct(database.db, { name: 'Forecasts' });
+  const { slug } = await createOrganization(database.db, { name: 'Northwind Labs' });
+  const plan = `first-${slug}`;
+  const definition = `entitlements: [{ productSlug: ${product.slug}, unitCap: 9 }]
+grants: [{ key: credits, amount: 1500, every: month, expires: period }]`;
+  await post('/console/new-plan', { name: 'Team', slug: plan, definition, step: 'save' });
+  const own = `/console/customers/${slug}/plan`;
+  const preview = async (form: Record<string, string>) =>
+    (await post(own, form)).text
+      .split('<main')[1]!
+      .replaceAll(/<[^>]*>|\s+/g, ' ')
+      .replaceAll(/ +/g, ' ');
+  const first = await preview({ plan });
+  for (const part of ['Put Northwind Labs on Team', 'From Now First credits 1,500 from', 'Balance 0 → 1,500'])
+    expect(first).toContain(part);
+  expect(await preview({ plan, startsAt: '2100-01-01 00:00' })).toMatch(
+    /From 1 Jan 2100[^→]*1,500 from 1 Jan 2100[^→]*Balance 0 → 0 credits/,
+  );
+  await post(own, { plan, step: 'save' });
+  const again = await preview({ plan });
+  expect(again).toContain(
+    'Does not change = Unchanged: Forecasts: live, cap 9 = Unchanged: Monthly credits: 1,500',
+  );
+  expect(again).toContain('Save Team for Northwind Labs');
+  expect(await preview({ plan: '' })).toContain('End the plan of Northwind Labs');
+});
+
 describe('a plan in rows', () => {
   const terms = (n: number, own: Record<string, string>) =>
     Object.fromEntries(
@@ -375,6 +403,13 @@ it('previews a new version by customer, against this month’s usage', async () 
     .set({ plan: null })
     .where(and(eq(entitlements.orgId, byHand.id), eq(entitlements.productId, kept.id)));
   const changed = { name: 'Effect', definition: terms(40) };
+  const credits = `${terms(1000, more)}grants: [{ key: credits, amount: 500, every: month, expires: period }]`;
+  const added = (await post(`/console/plans/${plan}`, { ...changed, definition: credits })).text;
+  const granted = added
+    .split('id="credits-of"')[1]!
+    .split('</table>')[0]!
+    .replaceAll(/<[^>]*>|\s+/g, ' ');
+  expect(granted.match(/1 +None +500 each month/g)).toHaveLength(customers.length);
   const expectEffect = (text: string) => {
     const [, table = ''] = text.split('id="by-customer"');
     const rows = table.split('<tbody')[1]!.split('</tbody>')[0]!.split('<tr').slice(1);
