@@ -153,6 +153,6 @@ it('the form of an endpoint reports a refused URL together with missing types', 
   const refused = await post(`${list}/new`, form);
   expect(refused.status).toBe(400);
   expect(textOf(refused)).toMatch(
-    /Must be https\..*Must have at least one type|Must have at least one type.*Must be https\./,
+    /URL: Must begin with “https:\/\/”\. Event types: Must have at least one type/,
   );
 });

@@ -178,16 +178,19 @@ describe('the overview', () => {
     expect(seen).toMatch(/Yesterday Product \S+ 5 calls No cap 0 0 Product \S+ 3 calls No cap 0 3/);
   });
 
-  it('leads with the credits burned and left, and where the month ends', async () => {
+  it('leads with the credits burned and left, also by late usage', async () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);
     const product = await createProduct(db, { creditPrice: '2', creditEnforcement: 'warn' });
     await grant(db, organization.id, product.id);
     const key = await createKey(db, organization.id);
-    await addGrant(db, organization.id, { amount: '100' }, new Date(service.clock.now()));
-    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a', { quantity: 3 })]);
+    const yesterday = new Date(service.clock.now() - DAY_MS);
+    await addGrant(db, organization.id, { amount: '100' }, yesterday);
+    const used = { quantity: 3, occurredAt: yesterday.toISOString() };
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a', used)]);
     expect((await openOverview(browser)).seen).toMatch(
-      /Credits burned 6 By the end of the month ≈ .* Credits left 94 .*Credits this month/,
+      // Credits count on the day when they are burned, even if the usage is of yesterday.
+      /Credits burned 6 .*Credits left 94 .*Credits this month/,
     );
   });
 

@@ -72,7 +72,7 @@ const withFlatTags = (html: string): string =>
 function readHtml(html: string): string {
   const [missing] =
     /.{0,80}(\bundefined\b|\bNaN\b|\[object Object\]).{0,40}/.exec(
-      html.replace(/<(script|pre|code|textarea)\b.*?<\/\1>/gs, ''),
+      html.replace(/<(script|pre|code|textarea)\b.*?<\/\1>| value="[^"]*"/gs, ''),
     ) ?? [];
   if (missing) throw new Error(`a page shows ${missing}`);
   return withFlatTags(html);

@@ -25,9 +25,18 @@ async function readPriced(
   const productIds = products.map((product) => product.id);
   const sums = await readProductSums(orm, orgId, { productIds, livemode, ...range });
   const burns = showsCredits ? await readBurns(orm, id, range) : [];
-  const nameOf = ({ productId, start }: { productId: string; start: number }) => `${productId} ${start}`;
-  const credits = new Map(burns.map((one) => [nameOf(one), differenceOf(one.burned, one.returned)]));
-  return sums.map((sum) => ({ ...sum, credits: credits.get(nameOf(sum)) ?? '0' }));
+  const rows = new Map<string, Sum>();
+  const rowAt = (productId: string, start: number): Sum => {
+    const name = `${productId} ${start}`;
+    const row = rows.get(name) ?? { productId, start, quantity: '0', events: '0', credits: '0' };
+    rows.set(name, row);
+    return row;
+  };
+  for (const sum of sums) Object.assign(rowAt(sum.productId, sum.start), sum);
+  // Late usage burns credits on a day that may have no usage of its own.
+  for (const { productId, start, burned, returned } of burns)
+    if (productIds.includes(productId)) rowAt(productId, start).credits = differenceOf(burned, returned);
+  return [...rows.values()].toSorted((a, b) => a.start - b.start);
 }
 
 /** Metrics differ, so the chart and the shares count credits, or events where no usage burned credits. */

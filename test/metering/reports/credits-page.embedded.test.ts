@@ -394,7 +394,7 @@ it('an event shows what it cost, and its product what it costs', async () => {
   const list = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
   expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
   expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
-    /Price 0\.5 credits per call ; large 2 /,
+    /Price 0\.5 credits per call; large 2 /,
   );
   expect(
     readText(
