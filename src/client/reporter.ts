@@ -233,10 +233,7 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
   };
 }
 
-/**
- * Events that cannot be recorded at the moment stay in the segment, as do refused ones that cannot be set aside.
- * Returns the reason.
- */
+/** Events that cannot be recorded now, or refused and not set aside, stay in the segment. Returns the reason. */
 async function sendSegment(
   segment: Segment,
   spool: Spool,

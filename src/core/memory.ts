@@ -1,10 +1,7 @@
 import v8 from 'node:v8';
 import vm from 'node:vm';
 
-/**
- * By default V8 lets its old generation grow fourfold: under full load the server used 280 MB instead of 180 MB, at the
- * same speed (bench/README.md).
- */
+/** V8's default lets the old generation grow fourfold: 280 MB under load instead of 180 (bench/README.md). */
 export function limitHeapGrowth(): void {
   v8.setFlagsFromString('--heap-growing-percent=50');
 }

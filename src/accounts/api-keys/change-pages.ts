@@ -246,7 +246,9 @@ async function showSecret(
   };
   await renderPage(deps, req, res, page, {
     key: {
-      ...{ name, scopes, expiresAt },
+      name,
+      scopes,
+      expiresAt,
       mode: livemode ? 'live' : 'test',
       href: keyAddress(id, req.baseUrl),
       list: ownKeys(req.baseUrl),

@@ -103,10 +103,7 @@ export function readKeyForm<Schema extends NewKeySchema>(
 
 type NewKeySchema = z.ZodType<{ name: string; livemode: boolean; expiresAt?: string | null | undefined }>;
 
-/**
- * Undefined if the scopes were chosen individually. Selected scopes outside the preset would be ignored, so they are
- * rejected.
- */
+/** Undefined if the scopes were chosen one by one. Scopes outside the preset would be ignored, so they are refused. */
 function readPreset(fields: FormFields, offered: readonly Scope[]): Preset | undefined {
   const choice = textField(fields, 'preset') ?? OWN_SCOPES;
   if (choice === OWN_SCOPES) return undefined;

@@ -21,10 +21,7 @@ export interface LogEntry extends AuditEntry {
   orgId: string;
 }
 
-/**
- * `tx` must make the change. Locks the chains until the commit: to avoid deadlocks, call this after taking all other
- * locks, and once for all Organizations.
- */
+/** `tx` must make the change. Locks the chains until the commit: call this once, after taking all other locks. */
 export async function recordAudits(tx: Tx, entries: readonly LogEntry[]): Promise<void> {
   if (entries.length === 0) return;
   const ends = await lockChains(

@@ -81,10 +81,7 @@ interface SearchRange {
   scan: number;
 }
 
-/**
- * `object` must occur in the target or in a value of the details. `searchedTo` is the oldest entry examined; undefined
- * after the last.
- */
+/** `object` must occur in the target or a detail. `searchedTo` is the oldest entry examined; undefined at the end. */
 export async function searchAuditRows(
   orm: Orm,
   orgId: string,

@@ -72,10 +72,7 @@ function settle<Request, Answer>(waiters: Waiter<Request, Answer>[], answers: (A
   }
 }
 
-/**
- * Group commit: requests that arrive during a flush are sent together in the next one. A lone request waits until the
- * end of the current turn of the event loop.
- */
+/** Requests that arrive during a flush share the next one. A lone request waits until the end of the current turn. */
 export function createCoalescer<Request, Answer>(
   options: CoalesceOptions<Request, Answer>,
 ): Coalescer<Request, Answer> {

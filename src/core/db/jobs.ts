@@ -110,10 +110,7 @@ export interface Lease {
   release(): Promise<void>;
 }
 
-/**
- * Uses the database's time, because instances' clocks differ. A slow holder may lose the lease while working, so the
- * work must be safe to do twice.
- */
+/** Uses the database's time. A slow holder may lose the lease while working, so the work must be safe to do twice. */
 export function createLease(
   { db: { orm }, lifecycle }: { db: { orm: Orm }; lifecycle: { refusal?: unknown } },
   name: string,

@@ -19,10 +19,7 @@ import { selectRows } from './sql.js';
 
 export interface MaintenanceDatabase {
   orm: Orm;
-  /**
-   * The group's hot statements wait. In an unsharded database nothing is blocked: `work` gets all Organizations and
-   * takes its own locks.
-   */
+  /** The group's hot statements wait. Without shards, `work` gets all Organizations and takes its own locks. */
   withoutIngestion(
     orgIds: string[],
     work: (orgIds: string[], isFrozen: boolean) => Promise<void>,
@@ -99,10 +96,7 @@ interface Group {
   orgIds: string[];
 }
 
-/**
- * Locking the coordinator's tables would not block statements on the worker, so this takes the lock of `gauge_hold` in
- * the mode that a move uses.
- */
+/** Locks of the coordinator's tables would not block the worker's statements, so this takes the lock of a move. */
 export async function freezeGroups(
   orm: Orm,
   url: string,

@@ -226,10 +226,7 @@ export async function requireNewEnough(db: Pick<Database, 'orm'>): Promise<void>
     );
 }
 
-/**
- * The migrator compares only the last migration's timestamp, so on another branch it would skip migrations or create
- * existing objects again.
- */
+/** The migrator compares only the last timestamp, so on another branch it would skip migrations or repeat them. */
 async function requireMainBranch(db: Pick<Database, 'orm'>): Promise<void> {
   const known = await listKnown();
   const baseline = known[0]!;

@@ -5,10 +5,7 @@ const MAX_RUN_MS = 15_000;
 
 export const FIRST = '00000000-0000-0000-0000-000000000000';
 
-/**
- * If a run reaches its limit, the next run continues from there. A row that fails does not keep others from being
- * handled; the run fails at its end.
- */
+/** The next run continues where a run reached its limit. A failing row stops no other; the run fails at its end. */
 export function walk<Row, Place>(
   first: Place,
   read: (after: Place) => Promise<Row[]>,

@@ -14,10 +14,7 @@ export const prefersJson = (req: Request): boolean => req.accepts(['html', 'json
 export const isNavigation = (req: Request): boolean =>
   (req.method === 'GET' || req.method === 'HEAD') && prefersHtml(req);
 
-/**
- * Rejects percent-encoded bytes that are not UTF-8, and NUL, which the database cannot store, so handlers can trust
- * path and query.
- */
+/** Rejects bytes that are not UTF-8, and NUL, which the database cannot store, so handlers can trust the address. */
 export const requireWholeAddress: RequestHandler = (req, _res, next) => {
   if (req.headers.host === undefined && req.httpVersion === '1.1')
     throw new AppError('invalid_request', 'Send a Host header.');

@@ -7,10 +7,7 @@ import { ExactNumber } from '../http/json.js';
 
 export type CsvCell = string | number | Date | null | ExactNumber;
 
-/**
- * A spreadsheet may run this as a formula after characters that it drops. Text that only looks guarded also matches, so
- * that `readCsvText` is exact.
- */
+/** A spreadsheet may run this after characters that it drops. Guarded text matches too, so `readCsvText` is exact. */
 const formula =
   /^'*(?:[\t\r\n]|[\s\p{Cc}\p{Cf}\p{Z}\p{DI}\u2800]*[=+\-@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20])/u;
 

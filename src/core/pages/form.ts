@@ -177,10 +177,7 @@ export async function tryQuery<T>(
   }
 }
 
-/**
- * Input kept while the user signs in again, without passwords and codes. The form's page restores it once, for the same
- * person in the same browser.
- */
+/** Input kept during a new sign-in, without passwords and codes. Its page restores it once, in the same browser. */
 export interface KeptForm {
   page: string;
   values: FormFields;

@@ -75,10 +75,7 @@ export const pageAssets = createAssets('/dashboard/assets', () => [
   },
 ]);
 
-/**
- * `data` is the complete view object, because templates run no queries. Templates also get `ui` (formatting), `now` and
- * the frame's values, such as `me`.
- */
+/** `data` is the whole view object: templates run no queries. They also get `ui`, `now` and the frame's values. */
 export async function renderPage(
   { clock }: PageDeps,
   req: Request,

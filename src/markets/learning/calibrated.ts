@@ -15,10 +15,7 @@ export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
 /** °F. Larger than any plausible sum of grid-point bias and daily error. */
 const LARGEST_CORRECTION_F = 12;
 
-/**
- * The pooled fit of all stations, averaged with the station's own seasonal fit if its archive is long enough. Models
- * are weighted by their recent skill.
- */
+/** The pooled fit, averaged with the station's seasonal fit if its archive is long enough. Skill weights the models. */
 export const calibratedModel = modelWith((ensemble, fits, at, further) => {
   const candidates = [ensemble, ...further].map((run) => ({ run, corrected: correct(run, fits, at) }));
   const { kind, modelRunAt, end } = ensemble;

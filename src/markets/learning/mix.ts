@@ -18,10 +18,7 @@ const HALF_LIFE_DAYS = 30;
 const OLDER_SHARE = 0.25;
 const PRIOR_DATES = 10;
 
-/**
- * Errors are limited to this many times their model's root mean square, because a few extreme days would otherwise
- * decide the weights. A CRPS grows with the error, not with its square.
- */
+/** Limits errors, in root mean squares of their model: otherwise a few extreme days would decide the weights. */
 const MOST_RMS = 1.5;
 
 export const pairOf = (a: string, b: string): string => [a, b].toSorted().join(' ');

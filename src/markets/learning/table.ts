@@ -80,10 +80,7 @@ export interface ModelScore {
   crps: number;
 }
 
-/**
- * Model and market at a fixed time before a day's end or an hour. Written once, while current, so it contains nothing
- * learned later.
- */
+/** Model and market at a fixed time before the end. Written once, while current, so nothing learned later is in it. */
 export const forecastRecords = pgTable(
   'forecast_records',
   {

@@ -71,10 +71,7 @@ export const tradingPositions = pgTable(
   ],
 );
 
-/**
- * `adjustment`: in line with the venue's cash. `transfer`: between the venue's exchange shards; an account's cash is on
- * one of them.
- */
+/** `adjustment` follows the venue's cash; `transfer` moves money between its shards, one of which has our cash. */
 export const ledgerKinds = ['deposit', 'fill', 'settlement', 'correction', 'adjustment', 'transfer'] as const;
 export type LedgerKind = (typeof ledgerKinds)[number];
 

@@ -35,10 +35,7 @@ export function bookFills(
   return { position, postings, cashChange: postings.reduce((sum, { cash }) => sum + cash, 0n) };
 }
 
-/**
- * Has happened at the venue, so it is booked whatever the ledger holds. Selling more than is held buys the other side
- * at its complementary price.
- */
+/** It has happened, so the ledger books it in any case. Selling more than is held buys the other side. */
 export function applyVenueFill(held: Holding | undefined, fill: BookedFill): Booking {
   const own = held?.side === fill.side ? held.contracts : 0;
   if (fill.action === 'buy' || own >= fill.contracts) return applyFill(held, fill);

@@ -38,10 +38,7 @@ export async function ensureOrderGroup(deps: GroupDeps, orgId: string, signal: A
   }
 }
 
-/**
- * Each order's outcome is looked up, and those that still rest are cancelled one by one. The venue refuses later orders
- * in a deleted group.
- */
+/** Orders that still rest afterwards are cancelled one by one. The venue refuses later orders in a deleted group. */
 export async function dissolveOrderGroup(deps: GroupDeps, orgId: string, signal: AbortSignal): Promise<void> {
   const group = await findOrderGroup(deps, orgId);
   if (group === undefined) return;

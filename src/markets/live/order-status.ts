@@ -19,18 +19,12 @@ export type VenueStatus =
   /** Not all fills of the ended order are listed yet. */
   | { kind: 'incomplete'; reason: string };
 
-/**
- * Older orders are not sent. Beyond `SAFE_MS` without a record, the order was never sent: the gap exceeds the longest
- * time that a request can be in flight.
- */
+/** Older orders are not sent, so beyond `SAFE_MS` an unknown order never was: no request is in flight that long. */
 export const MAX_SEND_AGE_MS = 10 * SECOND_MS;
 
 /** Clock skew, and the venue's resolution of one second. */
 const MARGIN_SECONDS = 120;
-/**
- * Orders move to the archive after two weeks (since September 2026) and fills after months, so either may be archived
- * without the other.
- */
+/** Orders are archived after two weeks (since September 2026), fills after months: one without the other. */
 const ARCHIVE_AFTER_MS = DAY_MS;
 
 export interface StatusDeps {

@@ -32,10 +32,7 @@ interface Match {
   filledContracts: number;
 }
 
-/**
- * Level by level from the best price. A fill-or-kill order fills completely or not at all; for others, the caller
- * handles the remainder.
- */
+/** Starts at the best price. A fill-or-kill order fills whole or not at all; the caller handles others' remainder. */
 export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
   const levels = order.action === 'buy' ? asksOf(book, order.side) : bidsOf(book, order.side);
   const fills: Level[] = [];

@@ -127,10 +127,7 @@ export interface MarketSource {
   readonly name: string;
   /** Rejects if the response cannot be trusted; the caller keeps its previous data. */
   read(signal: AbortSignal): Promise<MarketData>;
-  /**
-   * Includes markets that `read` no longer returns; only the result if the rest cannot be read. Skips unknown markets.
-   * Rejects like `read`.
-   */
+  /** Also finds markets that `read` omits by now, or only their result. Skips unknown ones. Rejects like `read`. */
   find(tickers: readonly string[], signal: AbortSignal): Promise<(ListedMarket | MarketResult)[]>;
   /**
    * Until now, but no longer than `PRINTS_SPAN_MS`, oldest first. Undefined if the source has no prints. Rejects like

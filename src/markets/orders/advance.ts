@@ -33,10 +33,7 @@ import { notifyFilled } from './trade.js';
 
 export interface MarketNews {
   snapshots: SnapshotStore;
-  /**
-   * Undefined if the venue could not be read. In that case, nothing fills, and an order does not end if an unread print
-   * may have filled it first.
-   */
+  /** Undefined if the venue could not be read: nothing fills then, and no order ends that an unread print may fill. */
   known: KnownPrints | undefined;
   shown: ShownBook | undefined;
   isChecking: boolean;

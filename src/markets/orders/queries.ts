@@ -28,10 +28,7 @@ export interface AccountState {
   /** Contracts of each side that open orders may still sell, or close by buying the other side. */
   committed: Record<Side, number>;
   taken: Taken;
-  /**
-   * Listeners for the order's fills. Read here because the account's orders wait for each other, so a later query would
-   * hold up the next order.
-   */
+  /** Listeners for the order's fills. A later query would hold up the account's next order. */
   listeners: Listener[];
 }
 

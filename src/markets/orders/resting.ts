@@ -159,10 +159,7 @@ export function createPrintReader(
   };
 }
 
-/**
- * Decides whether this instance does the work. Without fresh data, it offers the lease to the other instances and works
- * only if none of them took it.
- */
+/** Without fresh data, offers the lease to the other instances and works only if none of them took it. */
 function createWorkGuard({ clock }: Pick<WorkContext, 'clock'>, snapshots: SnapshotStore, lease: Lease) {
   const startedAt = clock.now();
   let lackedData = false;

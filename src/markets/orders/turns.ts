@@ -16,10 +16,7 @@ interface WaitingOrder {
   start: (isInTime: boolean) => void;
 }
 
-/**
- * Queues work per key in memory, so that callers waiting for the same row lock do not each hold a database connection.
- * This only saves connections; the row locks guarantee the exclusion.
- */
+/** Callers waiting for one row lock would each hold a connection. The row locks themselves guarantee the exclusion. */
 export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOptions) {
   const waiting: WaitingOrder[] = [];
   const busy = new Set<string>();

@@ -53,10 +53,7 @@ export const refuse = (check: RiskCheck, text: string): RiskRefusal => ({
 
 const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`;
 
-/**
- * Network delay is already excluded, so a larger difference means a wrong clock, which would also make ages, day
- * boundaries and signatures wrong.
- */
+/** Network delay is excluded already: a larger difference is a wrong clock, which also spoils ages and signatures. */
 const MAX_CLOCK_SKEW_MS = 2_000;
 
 const ownerNames: Record<SwitchOwner, string> = {

@@ -69,10 +69,7 @@ export function stationsOfInterest(snapshot: Snapshot | undefined, held: readonl
   );
 }
 
-/**
- * 7,000 requests a day for 24 stations, which report every hour and when the weather changes. The weather service asks
- * clients to request no more than they need.
- */
+/** 24 stations need 7,000 requests a day. The weather service asks clients to request no more than they need. */
 const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
 
 export interface SourceOptions {

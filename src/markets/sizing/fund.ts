@@ -18,10 +18,7 @@ export const toHeadroom = ({ cash, eventRoom, marketRoom }: EventToSize, fund: F
 export const reachOf = ({ markets }: EventToSize, fund: Fund): number =>
   markets.reduce((sum, { held }) => sum + (held?.contracts ?? 0), Math.max(0, inDollars(fund.cash)));
 
-/**
- * Closing a pair returns its dollar to the fund and frees the contract's cost, but the dollar is not spendable yet,
- * because orders do not execute together.
- */
+/** Closing a pair frees its cost, but its dollar is not spendable yet, because orders do not execute together. */
 export function toLimits(headroom: Headroom, offers: readonly Offer[], { paid }: Fund) {
   const legs = offers.flatMap((offer) => offer.legs);
   const staked = offers.flatMap(({ legs, market, closable }) => {

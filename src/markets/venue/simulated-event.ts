@@ -212,10 +212,7 @@ export function listEvent(world: WorldSeed, state: EventState): ListedEvent {
   return { markets, books };
 }
 
-/**
- * Returns an event's trades between two book changes, at most one print per market: the market's growth in volume,
- * printed at the best bid or ask since the last change.
- */
+/** At most one print a market: its growth in volume, at the best bid or ask since the last change of its book. */
 export function printsOf({ seed }: WorldSeed, state: EventState, { markets, books }: ListedEvent): Print[] {
   const { phase, times, changedAt } = state;
   if (phase !== 'active') return [];
@@ -272,10 +269,7 @@ function phaseOf({ reportedMs, determinedMs, finalMs }: Timings, open: Date, clo
   return since < finalMs ? 'determined' : 'finalized';
 }
 
-/**
- * Creates brackets around the value expected when the markets opened: six for a day, ten thresholds for an hour. Brackets
- * must not depend on what Gauge has learned since.
- */
+/** A day has six brackets and an hour ten thresholds, around the value expected at opening, whatever Gauge learned. */
 function makeLadder({ seed, weather, noticedAt }: WorldSeed, subject: SimulatedSubject): Bracket[] {
   const world = { seed, weather, ...(noticedAt && { noticedAt }) };
   const expected = Math.floor(believe(world, subject, timesOf(subject).openTime).meanF);

@@ -41,10 +41,7 @@ type Grid = z.output<typeof gridSchema>['properties'];
 type Point = z.output<typeof pointSchema>['properties'];
 
 const INTERVAL = /^(.+)\/P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?$/;
-/**
- * A day's maximum and a night's minimum each span a little more than half a day. A shorter interval is the remainder of
- * one that has already begun.
- */
+/** A day's maximum and a night's minimum span a little more than half a day. Shorter ones have already begun. */
 const HOURS = { least: 10, most: 16 };
 
 /** Returns the start and hours of an ISO 8601 interval; undefined for other text. */
@@ -56,10 +53,7 @@ function readInterval(text: string): { startMs: number; hours: number } | undefi
     : { startMs, hours: Number(days) * 24 + Number(hours) + Number(minutes) / 60 };
 }
 
-/**
- * Reads the forecasts of a grid. An interval belongs to the climate day that contains its middle; intervals that are
- * not about half a day are skipped.
- */
+/** An interval belongs to the climate day of its middle. Intervals that are not about half a day are skipped. */
 export function readGrid(
   grid: Grid,
   { station, fetchedAt, leaveOut }: { station: Station; fetchedAt: Date; leaveOut: LeaveOut },

@@ -17,10 +17,7 @@ import {
 } from './weather.js';
 import { UnexpectedStatusError, createPoll, lastForecasts, placeOf, readJson } from './read-json.js';
 
-/**
- * Maximum number of forecasts in a response: enough for 31 days with five runs of each maximum and minimum at 24
- * stations and of each hour in 4 areas.
- */
+/** Enough for 31 days with five runs of each maximum and minimum at 24 stations, and of each hour in 4 areas. */
 const MAX_FORECASTS = 25_000;
 const possibleF = z.number().min(-100).max(150);
 

@@ -55,10 +55,7 @@ export const hourOfReport = (at: Date): number => Math.floor((at.getTime() + EAR
 const tenths = (sign: string | undefined, digits: string | undefined): number | null =>
   digits === undefined ? null : ((sign === '1' ? -1 : 1) * Number(digits)) / 10;
 
-/**
- * Leaves out reports that a correction of the same time replaces. A correction is marked COR, or CCA, CCB and so on; of
- * several, the last letter counts.
- */
+/** A correction of the same time (COR, or CCA, CCB and so on, of which the last counts) replaces a report. */
 export function withoutReplaced<T extends { timestamp: string; rawMessage?: string | null | undefined }>(
   reports: readonly T[],
 ): T[] {

@@ -23,10 +23,7 @@ const OVERLAP_MS = 3 * HOUR_MS;
 const AT_ONCE = 4;
 /** Time limit for all stations together, so that forecasts do not wait for a slow service. */
 const TIMEOUT_MS = 15_000;
-/**
- * °C. Rounding alone can make the temperature decoded from the METAR and the one in the response differ by this much; a
- * larger difference means that one of them is wrong.
- */
+/** °C. Rounding explains this much between the METAR and the response; more means that one of them is wrong. */
 const SAME_C = 1;
 /** Stations this near share most of their weather. */
 const NEIGHBOUR_KM = 250;

@@ -58,10 +58,7 @@ interface HistoryOptions {
   log: Pick<Logger, 'warn'>;
 }
 
-/**
- * Reads the runs of all models. A further model that fails is skipped; if the service is busy, the read rejects, so
- * that all models are retried.
- */
+/** A further model that fails is skipped; if the service is busy, the read rejects, so that all are retried. */
 export async function readPreviousRuns(
   options: HistoryOptions,
   range: { from: string; to: string },

@@ -85,10 +85,7 @@ function readTable(body: string, { station, url, fetchedAt, leaveOut }: Asked): 
   }
 }
 
-/**
- * Returns the day and window of a bulletin's extreme: the maximum given at 00Z covers 12Z to 06Z, and the minimum given
- * at 12Z covers 00Z to 18Z.
- */
+/** The maximum given at 00Z covers 12Z to 06Z, and the minimum given at 12Z covers 00Z to 18Z. */
 function targetAt(
   forecastMs: number,
 ): { kind: DailyKind; date: string; fromMs: number; toMs: number } | undefined {

@@ -14,10 +14,7 @@ interface Change {
   credits: string;
 }
 
-/**
- * At each event's own price. Call this after writing all sums, because the account is locked last. Runs no statement if
- * no event has a price.
- */
+/** Every event has its own price. Call this after writing all sums: the account is locked last. */
 export async function correctCredits(
   tx: Tx,
   orgId: string,

@@ -49,10 +49,7 @@ cross join lateral (
     and slot >= v.since and metric = ${row}.metric
 ) u`;
 
-/**
- * At the edges, a rolling window takes part of an hour. Each table is read separately, so usage without corrections
- * costs nothing extra.
- */
+/** A rolling window takes parts of hours at its edges. Tables are read apart, so missing corrections cost nothing. */
 const changesAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
   const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
       and e.metric = ${subject}.metric`;

@@ -113,10 +113,7 @@ export function createRecorder<Request, Outcome>(
     }
   }
 
-  /**
-   * Events already committed are not counted again. All flushes share the waiting time; otherwise queued requests would
-   * wait once per flush.
-   */
+  /** Committed events are not counted again. All flushes share the waiting time, so that queued requests wait once. */
   async function recordWithRetry(group: ShardGroup, batches: Request[]): Promise<Outcome[]> {
     const startedAt = performance.now();
     for (let pauseMs = 20; ; pauseMs *= 2) {

@@ -300,10 +300,7 @@ export const usageReservations = pgTable(
   ],
 );
 
-/**
- * Not evaluated yet. Rows are inserted with the events, only while a webhook endpoint listens, and deleted when their
- * messages are written.
- */
+/** Checks that wait: inserted with the events while an endpoint listens, deleted when their messages are written. */
 export const usageChecks = pgTable(
   'usage_checks',
   {

@@ -93,10 +93,7 @@ export const findRefused = (
       }));
   });
 
-/**
- * By the request's index. The error names the limit with the least room, its remaining quantity, and when there will be
- * enough room.
- */
+/** By the request's index. Names the limit with the least room, what remains, and when there will be enough. */
 export async function explainRefusals(
   { run }: Pick<ShardGroup, 'run'>,
   refused: SubjectRefusal[],

@@ -159,10 +159,7 @@ export async function inviteOperator(tx: Tx, email: string, by: string, source: 
   return createLink(tx, { kind: 'operator_invitation', person: { email }, createdBy: by }, source);
 }
 
-/**
- * The person keeps their account and memberships; links that they created stop working. If two operators remove each
- * other at once, one call is refused.
- */
+/** The person keeps account and memberships; links that they created stop working. */
 export async function removeOperator(tx: Tx, userId: string, source: Source): Promise<void> {
   const all = await tx
     .select({ userId: operators.userId })

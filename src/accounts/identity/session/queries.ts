@@ -244,10 +244,7 @@ export async function raiseSession(
   return rows.length > 0;
 }
 
-/**
- * A concurrent password change either commits first, and there is no matching row to lock, or waits and then ends the
- * new session too.
- */
+/** A concurrent password change commits first, and no row matches, or it waits and then ends the new session too. */
 export async function lockUser(
   tx: Tx,
   { id, passwordHash }: { id: string; passwordHash: string },

@@ -14,10 +14,7 @@ export const generateToken = (): string => randomBytes(32).toString('base64url')
 /** SHA-256 in hex, so a stolen copy of the table opens no session. */
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
 
-/**
- * The first key signs, all verify. Browsers silently drop a secure cookie on plain HTTP, so the name and `Secure`
- * depend on the request.
- */
+/** The first key signs, all verify. Browsers drop secure cookies on plain HTTP, so the name depends on the request. */
 export function sessionCookie(keys: readonly string[]): RequestHandler {
   const [plainName, secureName] = sessionCookieNames;
   const options = {

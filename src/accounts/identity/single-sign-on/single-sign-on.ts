@@ -187,10 +187,7 @@ async function endMemberships(
   }
 }
 
-/**
- * The session has already passed the second factor. Undefined if nobody is signed in, or if the factor must be confirmed
- * again.
- */
+/** The session has already passed the second factor. Undefined without a session, or if it must confirm again. */
 async function raiseFormer(
   tx: Tx,
   { id: userId, email }: User,

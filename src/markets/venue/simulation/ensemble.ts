@@ -157,10 +157,7 @@ export const seedParts = ({ kind, station, date, hour }: SimulatedSubject): (str
   ...(hour === undefined ? [] : [hour]),
 ];
 
-/**
- * Builds ensembles from the truth, the station's bias, an error that all members share and that drifts between runs,
- * and each member's own error.
- */
+/** A member is the truth, the station's bias, a shared error that drifts between runs, and its own error. */
 export function simulateEnsembles(
   seed: string,
   weather: {

@@ -52,10 +52,7 @@ export interface KeptBooks {
   stop(): void;
 }
 
-/**
- * Age from which messages are late. Our knowledge of the venue's clock is off by up to a second, because the venue's
- * HTTP responses give whole seconds.
- */
+/** Older messages are late. The venue's clock is known to a second only, as its HTTP responses give whole seconds. */
 const MAX_MESSAGE_AGE_MS = 2_000;
 
 /** Error code: the venue dropped a subscription because its frames were not consumed in time. */
