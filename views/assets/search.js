@@ -100,10 +100,8 @@ function createDialog({ pathname }) {
   return dialog;
 }
 
-/**
- * Shortens an API key to its first characters, which are enough to find it, so that the secret never leaves the page.
- */
-export const withoutSecret = (text) => text.replace(/^(\s*org_(?:live|test)_.{3}).*/, '$1');
+/** Shortens a key to its first characters, which are enough to find it, so that the secret never leaves the page. */
+export const withoutSecret = (text) => text.replace(/^(\s*(?:org|service)_(?:live|test)_.{3}).*/, '$1');
 
 const failure = () => make('p', { textContent: 'No response. Press Enter to open the search page.' });
 
