@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
 import { findFirstOrder } from '../../../src/markets/orders/first-order.js';
+import { portfolioHistory } from '../../../src/markets/ledger/portfolio-table.js';
 import { applySettlement } from '../../../src/markets/ledger/positions.js';
 import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { addMember, Browser, createUser, signedIn } from '../../support/accounts.js';
@@ -129,6 +130,20 @@ describe('the portfolio', () => {
       expect(page.words).toContain('now 56¢; sells for $64.93 $67.20 −$5.00');
       expect(page.text).toContain(`href="${sellPath(COLD).replaceAll('&', '&amp;')}&amp;contracts=120"`);
     }
+    // Profit counts from the first recorded value: 67.20 − 72.20 − 2.01 is −7.01, and −9.28 if sold.
+    await database.db.orm.insert(portfolioHistory).values({
+      orgId: trader.organization.id,
+      mode: 'paper',
+      at: new Date(now().getTime() - 3_600_000),
+      cash: 925_790_000n,
+      liquidation: 67_200_000n,
+      realised: 0n,
+      unrealised: -5_000_000n,
+      fees: 2_010_000n,
+    });
+    expect((await read(trader.browser, `${PATH}?range=day`)).words).toMatch(
+      /−\$2\.27 since \d+ \w+ \d+, \d\d:\d\d UTC if all is sold now/,
+    );
     // The monthly chart has hourly steps, so a new account has no line there yet; the daily chart does.
     expect((await read(trader.browser, `${PATH}?range=day`)).text).toContain('<svg class="plot" role="img"');
   });
