@@ -22,6 +22,7 @@ import { currentSignals, signalsOff, toSignalView } from './signals-view.js';
 import { expectedOf } from './probabilities.js';
 
 const MAX_SHOWN = 60;
+/** An event belongs to the first that fits. */
 const groups = ['Signals', 'Watched', 'Held', 'Withheld', 'Others'] as const;
 
 export interface DeskInput {
@@ -55,7 +56,7 @@ export function listOpportunities(
       const day = forecastOf(snapshot.forecasts, event);
       const { city } = event.station;
       const chance = toChance(event, reports.get(event.eventTicker), { snapshot, day, now });
-      const isHeld = held(event) > 0;
+      const belongs = [chance.signal, own.watched.has(city), held(event) > 0, chance.withheld, true];
       return {
         event,
         city,
@@ -64,15 +65,7 @@ export function listOpportunities(
         isCurrent: event.eventTicker === chosen?.eventTicker,
         held: held(event),
         ...chance,
-        group: chance.signal
-          ? ('Signals' as const)
-          : own.watched.has(city)
-            ? ('Watched' as const)
-            : isHeld
-              ? ('Held' as const)
-              : chance.withheld
-                ? ('Withheld' as const)
-                : ('Others' as const),
+        group: groups[belongs.findIndex(Boolean)]!,
       };
     })
     .sort(

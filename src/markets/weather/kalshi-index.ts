@@ -43,7 +43,6 @@ const indexAnswerSchema = z.looseObject({
 const calibrationSchema = z.looseObject({
   config_version: z.string().max(200),
   effective_at_ms: z.int(),
-  city_reference_c: z.number(),
   stations: z
     .array(z.looseObject({ station_id: z.string().max(50), weight: z.number(), offset_c: z.number() }))
     .max(MAX_MEMBERS),
@@ -91,7 +90,6 @@ export interface IndexState {
   calibration: {
     version: string;
     effectiveAt: Date;
-    cityReferenceC: number;
     members: readonly IndexMember[];
   } | null;
   problem: string | null;
@@ -317,7 +315,6 @@ function calibrationOf(
   return {
     version: present.config_version,
     effectiveAt: new Date(present.effective_at_ms),
-    cityReferenceC: present.city_reference_c,
     members: present.stations.map(({ station_id: stationId, weight, offset_c: offsetC }) => ({
       stationId,
       weight,

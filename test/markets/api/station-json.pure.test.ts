@@ -34,7 +34,6 @@ it('the station list shows the venue’s agreement with first reports, and its i
     calibration: {
       version: 'miami-temperature-v1.0',
       effectiveAt: new Date('2026-09-07T00:00:00Z'),
-      cityReferenceC: 0.1,
       members: [{ stationId: 'KMIA1M', weight: 0.2, offsetC: -0.4 }],
     },
     // The message may contain a host name, which must not be shown.

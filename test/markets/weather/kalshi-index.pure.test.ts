@@ -159,7 +159,6 @@ describe("the venue's index", () => {
     expect(reader.states[0]!.calibration).toEqual({
       version: 'v1.0-cal-20260907',
       effectiveAt: new Date('2026-09-07T00:00:00Z'),
-      cityReferenceC: 0.12,
       members: [{ stationId: 'KMIA1M', weight: 0.2, offsetC: -0.4 }],
     });
     now = Date.parse('2026-09-14T00:00:30Z');
