@@ -83,7 +83,7 @@ it('without data, YES is paid the last fair price and NO the rest of the dollar'
   expect(await cashOf(database.db, yes.id)).toBe(before[0]! + 10n * DOLLAR);
   expect(await cashOf(database.db, no.id)).toBe(before[1]!);
   expect((await bookedOf(database.db, yes.id)).map(([kind]) => kind)).toEqual(['settlement', 'correction']);
-  expect((await whyOf(yes.id))[0]).toBe('The Weather Company says 85°F: YES of 84° to 85° pays $1.00.');
+  expect((await whyOf(yes.id))[0]).toBe('The Weather Company says 85°F: each YES of 84° to 85° pays 100¢.');
   expect(await checkLedger(database.db.orm, {}, 10)).toEqual([]);
 });
 
@@ -102,7 +102,7 @@ it('the hundredths of an hourly index are kept, with their source', async () => 
   await buy(database.db, { orgId, ticker: hour.ticker, contracts: 2, price: 40n * CENT });
   await say({ ...hour, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 90.01 });
   expect(await whyOf(orgId)).toEqual([
-    'The Kalshi Weather Index says 90.01°F: YES of 90° or above pays $1.00.',
+    'The Kalshi Weather Index says 90.01°F: each YES of 90° or above pays 100¢.',
   ]);
   // The next pass has nothing to do.
   expect(
@@ -121,7 +121,7 @@ it('a settlement names the source of its day even when its market is no longer l
     await buy(database.db, { orgId, ticker, contracts: 1, price: 40n * CENT });
     await say({ ticker, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 84 });
     expect((await whyOf(orgId, { markets: new Map() } as never))[0]).toBe(
-      `${sayer} says 84°F: YES of 84° to 85° pays $1.00.`,
+      `${sayer} says 84°F: each YES of 84° to 85° pays 100¢.`,
     );
   }
 });
