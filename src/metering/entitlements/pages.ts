@@ -106,7 +106,7 @@ export async function readGrantsView(
       })),
       live: toModeBalance(mode === 'test' ? grant.testUsed : grant.liveUsed, grant.unitCap),
       test: mode ? undefined : toModeBalance(grant.testUsed, grant.unitCap),
-      usageHref: toAddress(`${home}/usage`, { mode }),
+      usageHref: toAddress(`${home}/usage`, { product: grant.productSlug, mode }),
       creditsHref: toAddress(`${home}/credits`, { mode }),
     })),
   };

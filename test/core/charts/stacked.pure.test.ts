@@ -23,8 +23,8 @@ it('stacks the largest series at the bottom and names each part with its exact v
     { name: 'small', total: '0.1' },
   ]);
   expect(chart.bars.map(({ label }) => label)).toEqual([
-    'Day 1: 0.3: large 0.2, small 0.1',
-    'Day 2: 1,000: large 1,000',
+    'Day 1: 0.3\nlarge 0.2\nsmall 0.1',
+    'Day 2: 1,000\nlarge 1,000',
     'Day 3: 0',
   ]);
   expect(chart.table.columns).toEqual(['Day (UTC)', 'large', 'small', 'Total']);
