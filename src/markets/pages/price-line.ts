@@ -35,7 +35,7 @@ export function toPriceLine(
   if (!last) return null;
   const isNewer = market.status === 'active' && asOf > last.at;
   const now = { at: asOf, prices: bestPrices({ markets: [market] }, day) };
-  const points = withGaps(isNewer ? [...recorded, now] : recorded, stepMs).map((point): Shown => ({
+  const priced = (isNewer ? [...recorded, now] : recorded).map((point): Shown => ({
     ...toPrices(point, market),
     at: point.at,
     fills: [],
@@ -43,8 +43,9 @@ export function toPriceLine(
   const payout = expectedPayout(market);
   if (payout !== null && market.closeTime > last.at) {
     const price = Number(payout) / Number(CENT);
-    points.push({ at: market.closeTime, bid: price, ask: price, price, forecast: null, fills: [] });
+    priced.push({ at: market.closeTime, bid: price, ask: price, price, forecast: null, fills: [] });
   }
+  const points = withGaps(priced, stepMs);
   for (const order of orders)
     if (order.ticker === market.ticker && order.filledContracts > 0 && order.createdAt >= points[0]!.at)
       nearest(points, order.createdAt).fills.push(order);
@@ -90,14 +91,18 @@ const nearest = (points: readonly Shown[], at: Date): Shown =>
     Math.abs(b.at.getTime() - at.getTime()) < Math.abs(a.at.getTime() - at.getTime()) ? b : a,
   );
 
-/** The current prices arrive slightly later than the step they belong to. */
-function withGaps(points: readonly PricePoint[], stepMs: number): PricePoint[] {
-  return points.flatMap((point, i) => {
-    const before = points[i - 1];
-    const isMissing = before && point.at.getTime() - before.at.getTime() >= stepMs + PRICE_STEP_MS;
-    return isMissing ? [{ at: before.at, prices: {} }, point] : [point];
+/** Fills in missing steps, so that the axis is linear. The current prices arrive slightly later than their step. */
+const withGaps = (points: readonly Shown[], stepMs: number): Shown[] =>
+  points.flatMap((point, i) => {
+    const sinceMs = point.at.getTime() - (points[i - 1]?.at ?? point.at).getTime();
+    const missing = Math.max(0, Math.floor((sinceMs - PRICE_STEP_MS) / stepMs));
+    const empty = { bid: null, ask: null, price: null, forecast: null };
+    const gap = Array.from({ length: missing }, (_, k): Shown => {
+      const at = new Date(point.at.getTime() - sinceMs + (k + 1) * stepMs);
+      return { ...empty, at, fills: [] };
+    });
+    return [...gap, point];
   });
-}
 
 function describe({ at, price, forecast, fills }: Shown): string {
   return [
