@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { addDecimals, differenceOf, subtractDecimals, toPlainDecimal } from '../../core/decimal.js';
+import { subtractDecimals, toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { decimalField, parseInput, text } from '../../core/http/validate.js';
@@ -43,7 +43,7 @@ import { toNames } from '../../core/pages/format.js';
 import { mode, type Mode } from '../events/page-schema.js';
 import { toModeTabs } from '../reports/choices.js';
 import { readAccountView } from '../reports/credits/pages.js';
-import { readLedger } from '../reports/credits/ledger.js';
+import { negate, readLedger, total } from '../reports/credits/ledger.js';
 import { toEntryView, toGrantView } from '../reports/credits/view.js';
 import { minuteField } from './entitlement-pages.js';
 
@@ -222,12 +222,6 @@ function toPreview(grantKey: string, before: Credits, after: Credits) {
   };
 }
 
-/** The first may be negative. */
-const addSigned = (a: string, b: string): string =>
-  a.startsWith('-') ? differenceOf(b, a.slice(1)) : addDecimals(a, b);
-const subtractSigned = (a: string, b: string): string =>
-  a.startsWith('-') ? `-${addDecimals(a.slice(1), b)}` : differenceOf(a, b);
-
 const changeSchema = z.object({ reason, mode: modeField });
 
 /** The operator confirms it with a reason. */
@@ -269,7 +263,7 @@ const voiding: CreditChange = {
       effect: 'are left and will be forfeited.',
       startsAt: status === 'scheduled' ? grant.startsAt : undefined,
       balance: credits.balance,
-      balanceAfter: subtractSigned(credits.balance, remaining),
+      balanceAfter: total([credits.balance, negate(remaining)]),
       hint: 'What was burned stays burned. It cannot be undone: give a new grant instead.',
       reasonHint: 'The customer sees it. Also kept in the audit log.',
       button: 'Void this grant',
@@ -295,7 +289,7 @@ const forgiving: CreditChange = {
       amount,
       effect: 'that usage burned without a grant will be forgiven.',
       balance,
-      balanceAfter: addSigned(balance, amount),
+      balanceAfter: total([balance, amount]),
       hint: 'The usage stays recorded. The overdraft at the time of your confirmation is forgiven.',
       reasonHint: 'Kept in the audit log.',
       button: 'Forgive the overdraft',
