@@ -2,7 +2,6 @@ import type { Logger } from 'pino';
 import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.js';
 import { queueForTraders } from '../../accounts/webhooks/outbox.js';
 import type { Database } from '../../core/db/client.js';
-import { shareRun } from '../../core/steps.js';
 import type { Clock } from '../../core/time.js';
 import type { FitBook } from '../learning/fits.js';
 import type { SourceNames } from '../learning/queries.js';
@@ -24,7 +23,7 @@ export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBo
 export interface Judge {
   /** Judges from all instances' scored records. */
   judge(): Promise<void>;
-  /** Fills in a simulated world's past once, then judges. */
+  /** Fills in a simulated world's past once, then judges. The caller shares a run. */
   fillPast(): Promise<void>;
   stop(): void;
 }
@@ -92,11 +91,10 @@ export function createJudge({ db, calibration, sources, clock, log, past }: Judg
     }
   }
 
-  const filling = shareRun(fill);
   return {
     judge,
     async fillPast() {
-      if (!isFilled) await filling.run();
+      if (!isFilled) await fill();
     },
     stop: () => stopping.abort(),
   };
