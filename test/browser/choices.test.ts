@@ -75,8 +75,9 @@ const forms = [
     value: '2131-05-06T07:08',
     async open() {
       const { browser } = await signedIn(world.db, world.service.url);
-      const [ticker] = world.service.trading.snapshots.current!.markets.keys();
-      return { browser, path: `/dashboard/markets/${ticker!}` };
+      const markets = [...world.service.trading.snapshots.current!.markets.values()];
+      const { ticker } = markets.find(({ status }) => status === 'active')!;
+      return { browser, path: `/dashboard/markets/${ticker}` };
     },
   },
 ];
