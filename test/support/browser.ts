@@ -109,7 +109,12 @@ export function browserWorld({ host, issuer, ...options }: BrowserWorldOptions =
     const visit = found ?? (await startBrowser(javaScript, origin));
     await visit.page.setViewportSize(viewport);
     // Colours can be measured reliably only without transitions.
-    await visit.page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce', forcedColors: null });
+    await visit.page.emulateMedia({
+      colorScheme: scheme,
+      reducedMotion: 'reduce',
+      forcedColors: null,
+      media: null,
+    });
     if (as) await visit.context.addCookies(cookiesOf(as));
     return visit;
   }
