@@ -219,6 +219,11 @@ it('the list updates while the reader types, and the focus stays in the search',
   const all = await cities.count();
   expect(all).toBeGreaterThan(10);
   const search = page.getByRole('searchbox', { name: 'City' });
+  const ticket = async () => [
+    await page.locator('#ticket-head h2').innerText(),
+    new URL((await page.locator('form#ticket').getAttribute('action'))!, page.url()).pathname,
+  ];
+  const chosen = await ticket();
   await search.pressSequentially('san');
   // Typing the first letters already narrows the list.
   await expect
@@ -228,6 +233,8 @@ it('the list updates while the reader types, and the focus stays in the search',
   expect(page.url()).toContain('q=san');
   expect(await page.evaluate<string>('document.activeElement.id')).toBe('q');
   expect(await page.locator('[data-found]').innerText()).toContain('for “san”');
+  // Only the list is filtered: heading and form of the ticket keep their market.
+  expect(await ticket()).toEqual(chosen);
   // Links to the other kinds keep the search term.
   await page.getByRole('link', { name: /^Lows/ }).click();
   await page.waitForURL('**/dashboard/markets?kind=daily_minimum&q=san');

@@ -103,10 +103,12 @@ it('a printed statement has a letterhead and no controls', async () => {
   const { as, organization } = await arrive();
   const page = await world.visit({ as });
   await page.goto('/dashboard/statement');
+  await page.setViewportSize({ width: 794, height: 1123 });
   await page.emulateMedia({ media: 'print' });
   await page.getByRole('definition').filter({ hasText: organization.name }).waitFor();
   for (const control of ['.button', '.tabs', 'select', 'summary', '.badge'])
     expect(await page.locator(`main ${control}`).filter({ visible: true }).count()).toBe(0);
+  expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBe(794);
 });
 
 it('a short slug stays on one line of a table', async () => {
