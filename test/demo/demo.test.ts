@@ -180,7 +180,9 @@ describe('a seeded database', () => {
         actions.push(...auditLog.map((row: any) => row.action));
         expect(auditLog.filter((row: any) => row.actor === 'system')).toEqual([]);
       }
-      expect(actions.filter((action) => !/\.(created|added|granted|started|signed_in)$/.test(action))).toEqual([]);
+      expect(
+        actions.filter((action) => !/\.(created|added|granted|started|signed_in)$/.test(action)),
+      ).toEqual([]);
       expect(actions.filter((action) => action === 'api_key.created')).toHaveLength(5);
     });
 
