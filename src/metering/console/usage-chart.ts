@@ -27,7 +27,10 @@ interface Chosen {
   nameOf: NameOf;
 }
 
-/** One product by customer, or every product's credits, or events if there are none. Undefined if the range has too many sums. */
+/**
+ * Charts one product by customer, or the credits of all products. If no credits were burned, it charts events instead.
+ * Undefined if the range has too many sums.
+ */
 export async function readUsageChart(db: ReportedDatabase, range: Range, chosen: Chosen) {
   const step = stepOf(range);
   const rows = await listCustomerUsage(db, {
