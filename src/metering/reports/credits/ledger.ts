@@ -138,7 +138,16 @@ async function readBooked(tx: Orm, id: AccountId, now: Date) {
     ...begun.filter(({ endsMs }) => endsMs <= now.getTime()).map(({ rest }) => rest),
     ...entries.filter(({ kind }) => kind === 'expire').map(({ amount }) => amount),
   ]);
-  const open = begun.filter(({ endsMs }) => endsMs > now.getTime()).map(({ rest }) => rest);
-  const debts = account.overdrafts.map(({ amount }) => negate(amount));
-  return { booked: total([unbooked, ...open, ...debts]), unbooked };
+  return { booked: total([unbooked, balanceOf(account, now)]), unbooked };
 }
+
+type Account = Awaited<ReturnType<typeof readAccount>>['account'];
+
+/** Sums up the open grants, minus the overdrafts. */
+export const balanceOf = ({ grants, overdrafts }: Account, now: Date): string =>
+  total([
+    ...grants
+      .filter(({ startsMs, endsMs }) => startsMs <= now.getTime() && endsMs > now.getTime())
+      .map(({ rest }) => rest),
+    ...overdrafts.map(({ amount }) => negate(amount)),
+  ]);

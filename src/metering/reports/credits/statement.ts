@@ -8,7 +8,7 @@ import { readAccount, type AccountId } from '../../credit-grants/queries.js';
 import type { CreditEntryKind } from '../../credits/table.js';
 import { MAX_PAST_MS, OLD_PAST_MS } from '../../ingestion/batch.js';
 import { addMonths, monthPeriod, type Period } from '../period.js';
-import { effectOf, negate, total } from './ledger.js';
+import { balanceOf, effectOf, negate, total } from './ledger.js';
 import { readInTime } from './queries.js';
 import {
   listProductNames,
@@ -124,11 +124,7 @@ async function readAllEntries(tx: Orm, id: AccountId, { from, to }: Period, now:
       const [grantKey, grantReason] = [grant?.grantKey ?? null, grant?.reason ?? null];
       return { isLater, kind, productId, grantId, grantKey, grantReason, amount };
     });
-  const open = account.grants.filter(
-    ({ startsMs, endsMs }) => startsMs <= now.getTime() && endsMs > now.getTime(),
-  );
-  const debts = account.overdrafts.map(({ amount }) => negate(amount));
-  return { sums: [...stored, ...computed], balance: total([...open.map(({ rest }) => rest), ...debts]) };
+  return { sums: [...stored, ...computed], balance: balanceOf(account, now) };
 }
 
 function paymentsOf(burned: readonly EntrySum[]) {
