@@ -77,7 +77,7 @@ try {
     const config = join(folder, 'schemathesis.toml');
     writeFileSync(config, `${settings}\n${credentials}`);
     const run = ['run', document, '--url', server.url, '--seed', String(seed)];
-    const limits = ['--max-time', String(Math.ceil(seconds / 2)), '--workers', '2', '--continue-on-failure'];
+    const limits = ['--max-time', String(Math.ceil(seconds / 2)), '--workers', '1', '--continue-on-failure'];
     const filter = only === undefined ? [] : ['--include-path-regex', only];
     const args = ['-m', 'schemathesis.cli', '--config-file', config, ...run, ...limits, ...filter];
     const quiet = ['--generation-database', 'none', '--warnings', 'off', '--no-color'];

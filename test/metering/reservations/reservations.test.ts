@@ -104,6 +104,8 @@ describe('a reservation', () => {
       limit('10', 'calendar_week'),
       limit('20', 'PT5H'),
     ]);
+    // A Wednesday: no window ends before the hold does.
+    service.clock.set('2026-03-04T10:00:00Z');
     await t.reserve(7);
     const refused = await t.reserve(3.5);
     expect([refused.status, refused.body.code]).toEqual([409, 'limit_reached']);
