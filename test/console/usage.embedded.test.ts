@@ -82,25 +82,39 @@ const chartOf = (text: string) => {
 };
 
 it('draws the events of all products by day, and one product’s quantity by customer', async () => {
-  expect(chartOf((await ask()).text)).toEqual([
-    ['Day (UTC)', 'calls', 'pages', 'Total'],
-    ['1 Mar 2026', '2', '2', '4'],
+  const february = { from: '2026-02-01', to: '2026-02-28' };
+  expect(chartOf((await ask(february)).text)).toEqual([
+    ['Day (UTC)', 'calls', 'pages', 'Total', 'January 2026'],
+    ['28 Feb 2026', '2', '2', '4', '0'],
   ]);
-  expect(chartOf((await ask({ product: 'calls' })).text)).toEqual([
-    ['Day (UTC)', 'INITECH', 'ACME', 'Total'],
-    ['1 Mar 2026', '1,200', '1.5', '1,201.5'],
+  expect(chartOf((await ask({ ...february, product: 'calls' })).text)).toEqual([
+    ['Day (UTC)', 'INITECH', 'ACME', 'Total', 'January 2026'],
+    ['28 Feb 2026', '1,200', '1.5', '1,201.5', '0'],
   ]);
   const one = { product: 'calls', organization: 'acme' };
-  expect(chartOf((await ask({ ...one, from: '2026-02-28', to: '2026-03-01' })).text)).toEqual([
-    ['Hour (UTC)', 'calls'],
-    ['28 Feb 2026, 23:00 UTC', '1.5'],
-    ['1 Mar 2026, 00:00 UTC', '1.5'],
+  expect(chartOf((await ask({ ...one, from: '2026-03-01', to: '2026-03-01' })).text)).toEqual([
+    ['Hour (UTC)', 'calls', '28 Feb 2026'],
+    ['00:00', '1.5', '0'],
+    ['23:00', '0', '1.5'],
   ]);
   const year = { from: '2025-04-01', to: '2026-03-31', granularity: 'month' };
   expect(chartOf((await ask({ ...one, ...year })).text).slice(1)).toEqual([
     ['February 2026', '1.5'],
     ['March 2026', '1.5'],
   ]);
+});
+
+it('compares this month with the last one, estimates its end, and stacks customers on request', async () => {
+  const { text } = await ask({ by: 'organization' });
+  const [columns, first, next] = chartOf(text);
+  expect(columns).toEqual(['Day (UTC)', 'ACME', 'INITECH', 'Total', 'February 2026', 'Estimate']);
+  expect([first, next]).toEqual([
+    ['1 Mar 2026', '2', '2', '4', '0', ''],
+    ['4 Mar 2026', '0', '0', '0', '0', '2'],
+  ]);
+  expect(text).toMatch(/By the end of the month<\/dt>\s*<dd>≈ 60<\/dd>\s*<dd[^>]*>4 in February 2026/);
+  expect(text).toContain('mode=live&amp;by=organization&amp;organization=acme"><bdi>ACME');
+  expect(chartOf((await ask({ sum: '1' })).text)[2]).toEqual(['2 Mar 2026', '2', '2', '4', '0', '']);
 });
 
 it('links to this month, the last month and the last twelve, which keep the other fields', async () => {
@@ -234,7 +248,7 @@ it('draws the credits of all products by day if they burned any', async () => {
     expect((await sendUsage(service.url, secret, events)).status).toBe(202);
   }
   const { text } = await ask({ organization: 'payer' });
-  expect(text).toContain('Credits by day and product');
-  expect(chartOf(text)[1]!.at(-1)).toBe('6');
+  expect(text).toMatch(/<bdi>credits<\/bdi> by day and product/);
+  expect(chartOf(text)[1]![1]).toBe('6');
   expect(rowsOf(text).map((cells) => cells.at(-1))).toEqual(['6', '0']);
 });

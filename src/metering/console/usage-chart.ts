@@ -1,30 +1,47 @@
 import { groupBy } from '../../core/collections.js';
 import type { ReportedDatabase } from '../../core/db/shards.js';
-import { sumDecimals } from '../../core/decimal.js';
-import { toStackedChart } from '../../core/charts/stacked.js';
-import { formatCount, formatDay, formatDecimal, formatMonth, formatTime } from '../../core/pages/format.js';
-import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import { compareDecimals, sumDecimals } from '../../core/decimal.js';
+import { formatEstimate } from '../../core/charts/stacked.js';
+import { formatShare } from '../../core/pages/format.js';
+import { DAY_MS } from '../../core/time.js';
 import {
   listCustomerUsage,
   type CustomerUsage,
   type CustomerUsageRange,
 } from '../reports/operator/queries.js';
-import { addMonths } from '../reports/period.js';
-import { axisName } from '../reports/report-view.js';
+import {
+  addMonths,
+  dayPeriod,
+  daysOf,
+  monthPeriod,
+  readBefore,
+  stepsOf,
+  type Period,
+} from '../reports/period.js';
+import { toProjection } from '../reports/projection.js';
+import { changeSince, toBeforeView, toUsageChart } from '../reports/report-view.js';
 
-/** Per page. */
+/** Per chart. */
 const MAX_ROWS = 5_000;
-const MAX_HOURS = 48;
 const MAX_DAYS = 92;
+const SHOWN_PARTS = 20;
 
 type Range = Omit<CustomerUsageRange, 'granularity' | 'after' | 'limit'>;
+type Sum = Omit<CustomerUsage, 'start'> & { start: number };
 
-export type NameOf = (kind: 'organization' | 'product', slug: string) => string;
+export const kinds = ['product', 'organization'] as const;
+type Kind = (typeof kinds)[number];
+export type NameOf = (kind: Kind, slug: string) => string;
 
 interface Chosen {
-  customer: { name: string } | undefined;
-  product: { slug: string; usageMetric: string } | undefined;
+  customer: object | undefined;
+  product: { usageMetric: string } | undefined;
+  by: Kind | undefined;
+  isSum: boolean;
   nameOf: NameOf;
+  isFree: (product: string) => boolean;
+  linkTo: (change: Record<string, string | undefined>) => string;
+  now: Date;
 }
 
 /**
@@ -32,73 +49,131 @@ interface Chosen {
  * Undefined if the range has too many sums.
  */
 export async function readUsageChart(db: ReportedDatabase, range: Range, chosen: Chosen) {
-  const step = stepOf(range);
-  const rows = await listCustomerUsage(db, {
-    ...range,
-    granularity: step,
-    after: undefined,
-    limit: MAX_ROWS + 1,
-  });
-  if (rows.length > MAX_ROWS) return undefined;
-  const metric = metricOf(rows, chosen.product);
-  const kind = metric === undefined ? 'product' : 'organization';
-  const own = metric === undefined ? rows : rows.filter((row) => row.metric === metric);
-  const hasCredits = own.some(({ credits }) => Number(credits) !== 0);
-  const unit = metric ?? (hasCredits ? 'credits' : 'events');
-  const starts = startsOf(range, step);
-  const measure = ({ quantity, events, credits }: CustomerUsage) =>
-    metric !== undefined ? quantity : hasCredits ? credits : events;
-  const isOne = metric !== undefined && chosen.customer !== undefined;
-  const series = [...groupBy(own, (row) => row[kind])].map(([slug, rows]) => {
-    const byStart = groupBy(rows, ({ start }) => Date.parse(start));
+  const { linkTo, nameOf, now, product, customer } = chosen;
+  const period = periodOf(range);
+  const months = monthsOf(period);
+  let isTooLarge = false;
+  const read = async ({ from, to }: Period): Promise<Sum[]> => {
+    const granularity = months ? 'month' : period.range === 'day' ? 'hour' : 'day';
+    const slice = { ...range, from, to, granularity, after: undefined, limit: MAX_ROWS + 1 } as const;
+    const sums = await listCustomerUsage(db, slice);
+    isTooLarge ||= sums.length > MAX_ROWS;
+    return sums.map((sum) => ({ ...sum, start: Date.parse(sum.start) }));
+  };
+  const all = await read(period);
+  const before = months || isTooLarge ? undefined : await readBefore(period, now, read);
+  if (isTooLarge) return undefined;
+  const metric = metricOf(all, product);
+  const rows = metric === undefined ? all : all.filter((row) => row.metric === metric);
+  const hasCredits = rows.some(({ credits }) => Number(credits) !== 0);
+  const measured = metric !== undefined ? 'quantity' : hasCredits ? 'credits' : 'events';
+  const unit = metric ?? measured;
+  const isCounted = (row: Sum) => metric === undefined || row.metric === metric;
+  const totalOf = (sums: readonly Sum[]) => sumDecimals(sums.filter(isCounted).map((sum) => sum[measured]));
+  const toSteps = (sums: readonly Sum[]) =>
+    [...groupBy(sums, ({ start }) => start)].map(([start, own]) => ({ start, quantity: totalOf(own) }));
+  const total = totalOf(rows);
+  const projection = toProjection([...toSteps(before?.rows ?? []), ...toSteps(rows)], period, now);
+  const open = kinds.filter((kind) => (kind === 'product' ? metric === undefined : customer === undefined));
+  const kind = open.find((one) => one === chosen.by) ?? open[0];
+  const starts = months ?? stepsOf(period);
+  const series = [...groupBy(rows, (row) => (kind ? row[kind] : unit))].map(([slug, own]) => {
+    const byStart = groupBy(own, ({ start }) => start);
     return {
-      name: isOne ? metric : chosen.nameOf(kind, slug),
-      values: starts.map((start) => sumDecimals((byStart.get(start.getTime()) ?? []).map(measure))),
+      name: kind ? nameOf(kind, slug) : unit,
+      values: starts.map((start) => totalOf(byStart.get(start.getTime()) ?? [])),
     };
   });
-  const span = `${formatDay(range.from)} – ${formatDay(new Date(range.to.getTime() - 1))}`;
-  const by = isOne ? '' : ` and ${kind === 'product' ? 'product' : 'customer'}`;
-  const { axis, name } = labels[step];
   return {
     unit,
-    total: sumDecimals(series.flatMap(({ values }) => values)),
-    chart: toStackedChart({
-      title: `${unit.charAt(0).toUpperCase()}${unit.slice(1)} by ${step}${by}, ${span}`,
-      stepName: `${step.charAt(0).toUpperCase()}${step.slice(1)} (UTC)`,
-      steps: starts.map((start) => ({ axis: axis(start), name: name(start) })),
+    total,
+    before: before && toBeforeView(before, totalOf, total),
+    projected: projection && formatEstimate(projection.total),
+    credits: metric !== undefined && hasCredits ? sumDecimals(rows.map(({ credits }) => credits)) : undefined,
+    by: kind && labels[kind],
+    stacks: (open.length > 1 ? open : []).map((one) => ({
+      label: one === 'product' ? 'Product' : 'Customer',
+      href: linkTo({ by: one }),
+      isCurrent: one === kind,
+    })),
+    chart: toUsageChart({
+      period,
+      months,
+      isSum: chosen.isSum && period.range === 'month',
+      hrefOf: (start) => linkTo(daysFrom(start, months)),
+      sumHrefOf: (isSum) => linkTo({ sum: isSum ? '1' : undefined }),
+      unit,
+      by: kind && labels[kind],
       series,
-      nameOthers: (count) => formatCount(count, `other ${kind === 'product' ? 'product' : 'customer'}`),
-      format: (decimal) => `${formatDecimal(decimal)} ${unit}`,
+      before: before && { ...before, rows: toSteps(before.rows) },
+      projection,
+      now,
+    }),
+    parts: open.map((one) =>
+      toPart(one, { ...chosen, rows, earlier: before?.sameRows ?? [], unit, totalOf }),
+    ),
+  };
+}
+
+interface PartInput extends Pick<Chosen, 'nameOf' | 'isFree' | 'linkTo'> {
+  rows: readonly Sum[];
+  earlier: readonly Sum[];
+  unit: string;
+  totalOf: (sums: readonly Sum[]) => string;
+}
+
+function toPart(kind: Kind, { rows, earlier, unit, totalOf, nameOf, isFree, linkTo }: PartInput) {
+  const total = totalOf(rows);
+  const parts = [...groupBy(rows, (row) => row[kind])]
+    .map(([slug, own]) => ({ slug, own, quantity: totalOf(own) }))
+    .toSorted((a, b) => compareDecimals(b.quantity, a.quantity));
+  const measure = unit === 'credits' ? 'Credits' : unit === 'events' ? 'Events' : 'Quantity';
+  return {
+    name: labels[kind],
+    more: Math.max(0, parts.length - SHOWN_PARTS),
+    columns: [measure, 'Share', kind === 'product' ? 'Quantity' : 'Events'],
+    rows: parts.slice(0, SHOWN_PARTS).map(({ slug, own, quantity }) => {
+      const metric = own.at(-1)!.metric;
+      const used = own.filter((row) => row.metric === metric).map((row) => row.quantity);
+      return {
+        value: nameOf(kind, slug),
+        href: linkTo({ [kind]: slug }),
+        quantity,
+        ...changeSince(quantity, totalOf(earlier.filter((row) => row[kind] === slug))),
+        isFree: unit === 'credits' && kind === 'product' && quantity === '0' && isFree(slug),
+        share: formatShare(quantity, total),
+        events: sumDecimals(own.map(({ events }) => events)),
+        ...(kind === 'product' && { used: sumDecimals(used), unit: metric }),
+      };
     }),
   };
 }
 
-type Step = 'hour' | 'day' | 'month';
+const labels: Record<Kind, string> = { product: 'product', organization: 'customer' };
 
-const labels: Record<Step, { axis: (at: Date) => string; name: (at: Date) => string }> = {
-  hour: { axis: (at) => at.toISOString().slice(11, 16), name: formatTime },
-  day: { axis: (at) => axisName(at, { range: 'custom' }), name: formatDay },
-  month: { axis: (at) => formatMonth(at).replace(/^(\w{3})\w*/, '$1'), name: formatMonth },
-};
-
-function stepOf({ from, to }: Range): Step {
-  const ms = to.getTime() - from.getTime();
-  if (ms <= MAX_HOURS * HOUR_MS) return 'hour';
-  const isWhole = from.getUTCDate() === 1 && to.getUTCDate() === 1;
-  return ms > MAX_DAYS * DAY_MS && isWhole ? 'month' : 'day';
+/** A month or a day. */
+function daysFrom(start: Date, months: unknown) {
+  const { from, to } = daysOf(months ? monthPeriod(start) : dayPeriod(start));
+  return { from, to, granularity: 'total', sum: undefined };
 }
 
-function startsOf({ from, to }: Range, step: Step): Date[] {
+function periodOf({ from, to }: Range): Period {
+  const [day, month] = [dayPeriod(from), monthPeriod(from)];
+  const whole = [day, month].find((one) => +one.from === +from && +one.to === +to);
+  return whole ?? { range: 'custom', from, to, stepMs: DAY_MS };
+}
+
+/** Of a long range of whole months. */
+function monthsOf({ from, to }: Period): Date[] | undefined {
+  const isWhole = from.getUTCDate() === 1 && to.getUTCDate() === 1;
+  if (!isWhole || to.getTime() - from.getTime() <= MAX_DAYS * DAY_MS) return undefined;
   const starts: Date[] = [];
-  for (let at = from; at < to; at = nextOf(at, step)) starts.push(at);
+  for (let at = from; at < to; at = addMonths(at, 1)) starts.push(at);
   return starts;
 }
 
-const nextOf = (at: Date, step: Step): Date =>
-  step === 'month' ? addMonths(at, 1) : new Date(at.getTime() + (step === 'day' ? DAY_MS : HOUR_MS));
-
 /** Undefined for several products: quantities of different metrics cannot be added. */
-function metricOf(rows: CustomerUsage[], product: Chosen['product']): string | undefined {
+function metricOf(rows: Sum[], product: Chosen['product']): string | undefined {
   const metrics = new Set(rows.map(({ metric }) => metric));
   if (product) return metrics.has(product.usageMetric) ? product.usageMetric : rows[0]?.metric;
   const products = new Set(rows.map((row) => row.product));

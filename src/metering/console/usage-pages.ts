@@ -26,7 +26,7 @@ import { toModeTabs } from '../reports/choices.js';
 import { daysOf } from '../reports/period.js';
 import { mode } from '../events/page-schema.js';
 import { addressOf, CONSOLE, decodeKey, PAGE_SIZE, type ConsoleDeps } from '../../console/page.js';
-import { readUsageChart, type NameOf } from './usage-chart.js';
+import { kinds, readUsageChart, type NameOf } from './usage-chart.js';
 
 const USAGE = `${CONSOLE}/usage`;
 
@@ -44,6 +44,8 @@ const querySchema = z.object({
   to: day,
   granularity: z.enum(granularities, 'must be one of the options'),
   mode,
+  by: z.enum(kinds, 'must be product or organization').optional(),
+  sum: z.literal('1', 'must be 1').optional(),
   organization: text(254).optional(),
   product: text(200).optional(),
   cursor: z.string().optional(),
@@ -60,7 +62,10 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
     const names = { organization: toNames(customers), product: toNames(products) };
     const nameOf: NameOf = (kind, slug) => names[kind].get(slug) ?? slug;
     const { form, result } = await tryQuery(res, query, async () =>
-      readResult(deps, await readRequest(deps, query), nameOf),
+      readResult(deps, await readRequest(deps, query), {
+        nameOf,
+        isFree: (slug) => products.some((product) => product.slug === slug && product.creditPrice === null),
+      }),
     );
     const page = { view: 'metering/console/usage', title: 'Usage', section: 'usage' };
     const values = { ...thisMonth(clock.now()), ...form.values, ...result?.chosen };
@@ -105,9 +110,9 @@ async function readRequest(deps: ConsoleDeps, query: FormFields) {
 }
 
 async function readResult(
-  { db }: ConsoleDeps,
+  { db, clock }: ConsoleDeps,
   { chosen, cursor, range, customer, product }: Awaited<ReturnType<typeof readRequest>>,
-  nameOf: NameOf,
+  { nameOf, isFree }: { nameOf: NameOf; isFree: (product: string) => boolean },
 ) {
   const key = decodeKey(cursor, positionSchema);
   const after = key === undefined ? undefined : toPosition(key);
@@ -128,7 +133,18 @@ async function readResult(
     })),
     hasChart,
     hasCredits: page.some(({ credits }) => Number(credits) !== 0),
-    drawn: hasChart ? await readUsageChart(db, range, { customer, product, nameOf }) : undefined,
+    drawn: hasChart
+      ? await readUsageChart(db, range, {
+          customer,
+          product,
+          by: chosen.by,
+          isSum: chosen.sum === '1',
+          nameOf,
+          isFree,
+          linkTo: (change) => toAddress(USAGE, { ...chosen, ...change }),
+          now: new Date(clock.now()),
+        })
+      : undefined,
     csvHref: toAddress(`${USAGE}.csv`, chosen),
     pager: toPager(USAGE, chosen, { cursor, nextCursor }),
   };
@@ -142,7 +158,7 @@ const monthOfDays = (nowMs: number) => {
 const thisMonth = (nowMs: number) => ({ ...monthOfDays(nowMs), granularity: 'total', mode: 'live' });
 
 /** Links to other ranges and modes keep these. */
-const toLinks = (fields: FormFields): Record<string, string> =>
+const toLinks = (fields: object): Record<string, string> =>
   Object.fromEntries(
     Object.entries(fields).flatMap(([name, value]) =>
       name !== 'cursor' && typeof value === 'string' ? [[name, value]] : [],

@@ -9,7 +9,7 @@ import type { PageDeps } from './choices.js';
 import { readBurns } from './credits/queries.js';
 import { readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
-import { changeSince, linksOf, toBeforeView, toUsageChart } from './report-view.js';
+import { changeSince, chartLinksOf, linksOf, toBeforeView, toUsageChart } from './report-view.js';
 import type { UsageRequest } from './report.js';
 
 type Sum = ProductSum & { credits: string };
@@ -79,7 +79,7 @@ export async function readAllProducts(
     before: before && toBeforeView(before, totalOf, total),
     projected: projection && formatEstimate(projection.total),
     chart: toUsageChart({
-      request,
+      ...chartLinksOf(request),
       unit,
       by: 'product',
       series: rows.map(({ product, own }) => {

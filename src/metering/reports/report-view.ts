@@ -184,7 +184,7 @@ export function toArchivedView({ first, last, events, archivedAt }: ArchivedEven
 
 const shortDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
 
-export function axisName(start: Date, { range }: Pick<Period, 'range'>): string {
+function axisName(start: Date, { range }: Pick<Period, 'range'>): string {
   // The chart's first label names the zone of all hours.
   if (range === 'day')
     return start
@@ -204,8 +204,7 @@ function chartOf(report: UsageReport, now: Date) {
     parts.reduce((left, { values }) => subtractDecimals(left, values[i]!), sum),
   );
   return toUsageChart({
-    request,
-    product: product.slug,
+    ...chartLinksOf(request, product.slug),
     unit: metric,
     by: series && (request.by === 'key' ? 'API key' : request.by),
     series: series ? parts : [{ name: key?.name ?? metric, values: all }],
@@ -221,9 +220,12 @@ function chartOf(report: UsageReport, now: Date) {
 }
 
 interface UsageChart extends Pick<StackedInput, 'series' | 'others'> {
-  request: UsageRequest;
-  /** Slug; undefined for all products. */
-  product?: string;
+  period: Period;
+  /** Default: hours of a day, or days. */
+  months?: readonly Date[] | undefined;
+  isSum: boolean;
+  hrefOf: (start: Date) => string | undefined;
+  sumHrefOf: (isSum: boolean) => string;
   unit: string;
   by: string | undefined;
   before: { whole: Period; rows: readonly { start: number; quantity: string }[] } | undefined;
@@ -233,37 +235,48 @@ interface UsageChart extends Pick<StackedInput, 'series' | 'others'> {
   now: Date;
 }
 
+/** Bars link to the day, or to the events of the hour. */
+export function chartLinksOf(request: UsageRequest, product?: string) {
+  const { period, isSum } = request;
+  const link = linksOf(request, product);
+  return {
+    period,
+    isSum,
+    hrefOf: (start: Date) =>
+      period.range === 'day'
+        ? `${link({ hour: start.toISOString().slice(11, 13) })}#events`
+        : link({ period: dayPeriod(start) }),
+    sumHrefOf: (isSum: boolean) => link({ isSum }),
+  };
+}
+
 /** A cap so far above the days would flatten them. */
 const MAX_CAP_SHARE = 4;
 
-/** Its bars link to the day, or to the events of the hour. */
 export function toUsageChart(input: UsageChart) {
-  const { request, product, unit, by, series, others, before, projection, cap, now } = input;
-  const { period, isSum } = request;
+  const { period, months, isSum, hrefOf, sumHrefOf, unit, by, series, others, before, projection, cap, now } =
+    input;
   const isDay = period.range === 'day';
-  const steps = stepsOf(period);
-  const link = linksOf(request, product);
-  const step = isDay ? 'hour' : 'day';
+  const steps = months ?? stepsOf(period);
+  const step = months ? 'month' : isDay ? 'hour' : 'day';
   const byStart = new Map(before?.rows.map(({ start, quantity }) => [start, quantity]));
   const most = Math.max(...steps.map((_, i) => Number(sumDecimals(series.map(({ values }) => values[i]!)))));
   const perDay = (cap ?? 0) / steps.length;
   return {
     ...toStackedChart({
       title: `${unit} by ${step}${by ? ` and ${by}` : ''}${isSum ? ', adding up' : ''}, ${formatPeriod(period)}`,
-      stepName: isDay ? 'Hour (UTC)' : 'Day (UTC)',
+      stepName: `${step.charAt(0).toUpperCase()}${step.slice(1)} (UTC)`,
       steps: steps.map((start) => ({
-        axis: axisName(start, period),
-        name: stepName(start, isDay),
-        href: isDay
-          ? `${link({ hour: start.toISOString().slice(11, 13) })}#events`
-          : link({ period: dayPeriod(start) }),
+        axis: months ? formatMonth(start).slice(0, 3) : axisName(start, period),
+        name: months ? formatMonth(start) : stepName(start, isDay),
+        href: hrefOf(start),
       })),
       series,
       others,
       nameOthers: (count) =>
         formatCount(
           count,
-          by === 'API key' ? 'other key' : `other ${by === 'product' ? 'product' : ''}`.trim(),
+          by === 'API key' ? 'other key' : `other ${['product', 'customer'].includes(by!) ? by : ''}`.trim(),
         ),
       format: (quantity) =>
         `${formatDecimal(quantity)} ${unit === 'events' && quantity === '1' ? 'event' : unit}`,
@@ -290,7 +303,7 @@ export function toUsageChart(input: UsageChart) {
       period.range === 'month'
         ? [false, true].map((isAdding) => ({
             label: isAdding ? 'Cumulative' : 'Each day',
-            href: link({ isSum: isAdding }),
+            href: sumHrefOf(isAdding),
             isCurrent: isAdding === isSum,
           }))
         : [],
