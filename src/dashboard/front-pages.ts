@@ -1,5 +1,4 @@
 import type { RequestHandler, Router } from 'express';
-import { toStackedChart } from '../core/charts/stacked.js';
 import { originOf, prefersHtml } from '../core/http/request.js';
 import { renderPage, type PageDeps, pageRouter } from '../core/pages/layout.js';
 import { toSamples } from '../core/reference/samples.js';
@@ -22,26 +21,10 @@ export function frontPages(
     await renderPage(deps, req, res, page, {
       logins: session ? [] : groupByPerson(listDemoLogins()),
       introductions,
-      chart: exampleChart,
       samples: await makeSamples(originOf(req)),
     });
   });
 }
-
-const days = Array.from({ length: 30 }, (_, i) => i + 1);
-const growthOf = (day: number) => (day % 7 < 2 ? 0.45 : 1) * (1 + day / 45);
-
-/** A month of made-up tokens, with quiet weekends. */
-const exampleChart = toStackedChart({
-  title: 'Tokens by model in November, example data',
-  stepName: 'Day',
-  steps: days.map((day) => ({ axis: String(day), name: `${day} November` })),
-  series: Object.entries({ large: 61_000, small: 38_000, embeddings: 17_000 }).map(([name, mean]) => ({
-    name,
-    values: days.map((day) => String(Math.round(mean * (growthOf(day) + 0.12 * Math.sin(day * mean))))),
-  })),
-  nameOthers: String,
-});
 
 async function makeSamples(origin: string) {
   const { highlight } = await import('../core/reference/highlight.js');
@@ -62,7 +45,11 @@ async function makeSamples(origin: string) {
       python: ['print(gauge.send({events}))'],
     },
   });
-  return samples.map((sample) => ({ ...sample, html: highlight(sample.code, sample.id) }));
+  return samples.map(({ code: full, ...sample }) => {
+    // Options for a terminal distract from the request.
+    const code = full.replace(" -sS -w '\\n'", '');
+    return { ...sample, code, html: highlight(code, sample.id) };
+  });
 }
 
 /** Members of an archived Organization see only that. Each change checks this again. */

@@ -23,7 +23,13 @@ describe('/', () => {
     const { status, text } = await new Browser(service.url).get('/', html);
     expect(status).toBe(200);
     expect(text).toContain('<h1>Usage metering that counts every event once</h1>');
-    expect(text).toContain('<svg class="plot" role="img" aria-label="Tokens by model');
+    const pictures = [...text.matchAll(/(?:src|srcset)="([^"]+\.webp)"/g)].map(([, path]) => path!);
+    expect(pictures).toHaveLength(6);
+    for (const path of pictures) {
+      const picture = await fetch(service.url + path);
+      expect([picture.status, picture.headers.get('content-type')]).toEqual([200, 'image/webp']);
+    }
+    expect(text).not.toContain('-sS');
     for (const language of ['curl', 'typescript', 'python'])
       expect(text).toMatch(new RegExp(`class="language-${language}">[^<]*<span class="hl-`));
     expect(text).toContain('href="/login"');
@@ -154,7 +160,7 @@ describe('a browser', () => {
     }
   });
 
-  it.each(['/foo', '/api/foo', '/markets/foo', '/dashboardx', '/operator/foo', '/docs/foo', '/%00', '/?a=%'])(
+  it.each(['/foo', '/api/foo', '/markets/foo', '/dashboardx', '/operator/foo', '/%00', '/?a=%'])(
     'that opens %s gets an error page with the reason, in the usual frame and with the usual headers',
     async (path) => {
       const { status, headers, text } = await new Browser(service.url).get(path, html);
