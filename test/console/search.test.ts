@@ -44,6 +44,11 @@ it('finds customers, people and pages by any part of their name', async () => {
   expect((await search('')).links).toContain('/console/new-customer');
 });
 
+it('asks for more of a key, and says what it finds', async () => {
+  expect((await search('org_live')).text).toContain('Type more of the key');
+  expect((await search('')).text).toMatch(/API keys by their first characters, events by their whole key/);
+});
+
 it('finds keys by the beginning of their secret, events by their key and people by their address', async () => {
   const { db } = database;
   const made = [];

@@ -33,8 +33,8 @@ export function searchDialog() {
   });
 }
 
-function createDialog({ pathname }) {
-  const input = make('input', { type: 'search', name: 'q', maxLength: 255, autocomplete: 'off', spellcheck: false });
+function createDialog({ pathname, dataset }) {
+  const input = make('input', { type: 'search', name: 'q', maxLength: 255, autocomplete: 'off', spellcheck: false, placeholder: dataset.search });
   input.setAttribute('aria-label', 'Search');
   const results = make('div', { className: 'search-results' });
   const status = make('p', { className: 'visually-hidden' });
@@ -55,6 +55,7 @@ function createDialog({ pathname }) {
   input.addEventListener('input', () => {
     clearTimeout(timer);
     timer = setTimeout(ask, PAUSE_MS);
+    results.ariaBusy = String(withoutSecret(input.value.trim()) !== resultsQuery);
   });
   async function ask() {
     latestQuery = withoutSecret(input.value.trim());
@@ -72,6 +73,7 @@ function createDialog({ pathname }) {
   }
   function show(query, parts) {
     resultsQuery = query;
+    results.ariaBusy = 'false';
     results.replaceChildren(...parts);
     const count = links().length - 1;
     status.textContent = query === '' ? '' : count === 1 ? '1 result' : `${Math.max(0, count)} results`;
