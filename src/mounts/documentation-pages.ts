@@ -42,11 +42,11 @@ export function createDocumentationPages(
 
   const readSearch = once(async () => createSearch(await listEntries(await describe())));
 
-  async function renderSearch(q: string, error: string | undefined): Promise<Buffer> {
+  async function renderSearch(q: string, error: string | undefined, title = 'Search'): Promise<Buffer> {
     const isAsked = error === undefined && q.trim() !== '';
     const found = isAsked ? (await readSearch())(q, MAX_RESULTS + 1) : undefined;
     const view = {
-      title: 'Search',
+      title,
       description: '',
       template: 'search',
       contents: [],
@@ -58,7 +58,11 @@ export function createDocumentationPages(
     return renderInLayout('search', view, (await describe()).reference);
   }
 
-  return { renderPage, renderSearch };
+  /** Suggests pages about the words of the address. */
+  const renderMissing = (name: string) =>
+    renderSearch(name.replaceAll('-', ' '), undefined, 'Page not found');
+
+  return { renderPage, renderSearch, renderMissing };
 }
 
 /** Parts of a split group are linked only from one another's pages. */

@@ -146,7 +146,14 @@ export function documentationRouter(
     document: once(async () => toSent(await document())),
     async sendPage(req, res, page) {
       const own = await readOwnValues(req as Request);
-      const html = own ? await render(page, req, own) : await renderOnce(page, req);
+      const html = await (own ? render(page, req, own) : renderOnce(page, req)).catch(
+        async (error: unknown) => {
+          if (!(error instanceof AppError && error.code === 'not_found' && prefersHtml(req as Request)))
+            throw error;
+          res.status(404);
+          return toPage(await pages.renderMissing(page.replace(/^.*\//, '').slice(0, 100)));
+        },
+      );
       res.setHeader('Cache-Control', own ? 'private, no-cache' : 'no-cache');
       res.vary('Cookie');
       await sendSharedContent(req, res, html);

@@ -352,12 +352,26 @@ it('lists every address of a split group on its overview', async () => {
       );
 });
 
+it('keeps its frame and its search at an address that does not exist', async () => {
+  const missing = await ask('/docs/retry', { accept: 'text/html' });
+  const text = await missing.text();
+  expect([missing.status, text.includes('Nothing exists at this address')]).toEqual([404, true]);
+  expect(text).toMatch(/name="q"[^>]*value="retry"/);
+  expect(text.split('<ol class="found">')[1]).toContain('href="/docs/retries');
+});
+
+it('lists webhook messages in one line each', async () => {
+  const text = await (await ask('/docs/webhooks')).text();
+  expect(text).toMatch(/<li><a href="#api_key.created"><code>api_key.created<\/code><\/a>: [^<]+\.<\/li>/);
+});
+
 describe('/docs/errors', () => {
   it('has the section that the type of each problem links to', async () => {
     const html = await (await ask('/docs/errors')).text();
     for (const [code, status] of Object.entries((await describeService(products)).statuses)) {
       expect(html).toContain(`id="${code}"`);
-      expect(html).toMatch(new RegExp(`<code>${code}</code></a> <span class="quiet">${status} `));
+      const [, before = ''] = html.split(`id="${code}"`)[0]!.split(/<h2 id="[^"]*">(?!.*<h2)/s);
+      expect(before.slice(0, 4)).toBe(`${status} `);
     }
     const problem = (await (await ask('/nowhere')).json()) as { type: string };
     const [path, anchor] = problem.type.split('#');
