@@ -117,8 +117,13 @@ export interface Trader {
   /** The strictest of its switches. */
   state: SwitchState;
   orders: number;
-  /** Cost of the open positions, in micros. */
+  /** Cost of the open positions, of those in the largest event, and its limit, in micros. */
   cost: string;
+  eventCost: string;
+  maxEventLoss: string | null;
+  maxOpenOrders: number | null;
+  /** Realised minus fees, in micros. */
+  result: string;
 }
 
 /** Accounts of customers with market access, by slug. */
@@ -126,7 +131,8 @@ export const listTraders = (db: ReportedDatabase, limit: number): Promise<Trader
   selectFromAll<Trader>(
     db,
     (t) => sql`
-    select a.slug, a.name, a.mode, o.orders, p.cost,
+    select a.slug, a.name, a.mode, o.orders, p.cost, p."eventCost", p.result,
+      l.max_event_loss::text as "maxEventLoss", l.max_open_orders as "maxOpenOrders",
       case when 'halt' in (s.operator_state, s.own_state) then 'halt'
         when 'reduce_only' in (s.operator_state, s.own_state) then 'reduce_only' else 'open' end as state
     from (
@@ -136,13 +142,18 @@ export const listTraders = (db: ReportedDatabase, limit: number): Promise<Trader
       order by o.slug, a.mode limit ${limit}
     ) a
     left join ${t('trading_switches')} s on s.org_id = a.org_id
+    left join ${t('risk_limits')} l on l.org_id = a.org_id
     cross join lateral (
       select count(*)::int as orders from ${t('trading_orders')}
       where org_id = a.org_id and mode = a.mode and status in ('pending', 'resting')
     ) o
     cross join lateral (
-      select coalesce(sum(cost), 0)::text as cost from ${t('trading_positions')}
-      where org_id = a.org_id and mode = a.mode and contracts > 0
+      select coalesce(sum(cost), 0)::text as cost, coalesce(max(cost), 0)::text as "eventCost",
+        coalesce(sum(result), 0)::text as result
+      from (
+        select sum(cost) filter (where contracts > 0) as cost, sum(realised - fees) as result
+        from ${t('trading_positions')} where org_id = a.org_id and mode = a.mode group by event_ticker
+      ) events
     ) p
     order by a.slug, a.mode`,
     ({ slug, mode }) => [slug, mode],
