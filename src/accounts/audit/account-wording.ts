@@ -19,6 +19,7 @@ const titles: Wording['titles'] = {
   'service_key.revoked': 'Service key revoked',
   'portal_session.created': 'Portal opened for API keys',
   'portal_session.ended': 'Portal sessions ended',
+  'user.confirmed': 'Confirmed who they are',
   'customer.viewed': 'Viewed as the customer',
   'member.role_changed': 'Role changed',
   'organization.updated': 'Organization changed',
@@ -78,6 +79,7 @@ const sentences: Wording['sentences'] = {
   'operator.added': (entry) =>
     isOwn(entry) ? say`Became an operator` : say`Made ${target(entry)} an operator`,
   'operator.removed': (entry) => say`Removed the operator ${target(entry)}`,
+  'user.confirmed': () => say`Confirmed who they are`,
   'user.created': (entry) =>
     isOwn(entry) ? say`Created this account` : say`Created the account of ${target(entry)}`,
   'user.removed': (entry) =>

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { idCursorField } from '../../core/http/page.js';
-import { parseInput, text } from '../../core/http/validate.js';
+import { dayField, parseInput, text } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
 
 /** Forms send empty fields as empty strings. */
@@ -9,7 +9,7 @@ const optional = <T extends z.ZodType<string>>(schema: T) =>
     .union([z.literal(''), schema])
     .optional()
     .transform((value) => value || undefined);
-const day = z.iso.date('must be a day, like 2026-01-31');
+const day = dayField('must be a day, like 2026-01-31');
 
 const filterSchema = z.object({
   action: optional(text(100)),

@@ -48,6 +48,21 @@ export const decimalField = z.string().transform((typed, context) => {
   return number;
 });
 
+const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+
+/** `2026-11-29`, or as pages write it: `29 Nov 2026`. */
+export const dayField = (error: string) =>
+  z
+    .string()
+    .transform((typed) => {
+      const [, day, month, year] = /^\s*(\d\d?)\s+([a-z]+)\s+(\d{4})\s*$/i.exec(typed) ?? [];
+      const place = months.indexOf(month?.slice(0, 3).toLowerCase() ?? '') + 1;
+      return place === 0 ? typed.trim() : [year, pad(String(place)), pad(day!)].join('-');
+    })
+    .pipe(z.iso.date(error));
+
+const pad = (digits: string): string => digits.padStart(2, '0');
+
 /** Times outside this range cannot be written as RFC 3339 in UTC or are obvious mistakes. */
 const earliest = Date.parse('1970-01-01T00:00:00Z');
 const latest = Date.parse('9999-12-31T23:59:59.999Z');

@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import { z } from 'zod';
 import { cutPage, toCursor } from '../../core/http/page.js';
-import { text } from '../../core/http/validate.js';
+import { dayField, text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { fieldError, type FormFields, parseQueryForm, readQuery, tryQuery } from '../../core/pages/form.js';
@@ -35,9 +35,10 @@ const MAX_OPTIONS = 200;
 /** Named in an error. */
 const MAX_MATCHES = 20;
 
-const day = z.iso
-  .date('must be a date like 2026-01-31')
-  .refine((date) => date >= '1970', 'must be between the years 1970 and 9999');
+const day = dayField('must be a date like 2026-01-31').refine(
+  (date) => date >= '1970',
+  'must be between the years 1970 and 9999',
+);
 
 const querySchema = z.object({
   from: day,

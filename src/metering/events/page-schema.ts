@@ -1,16 +1,15 @@
 import { z } from 'zod';
 import { isUuid } from '../../core/http/request.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
-import { text } from '../../core/http/validate.js';
+import { dayField, text } from '../../core/http/validate.js';
 import { MAX_VALUE_LENGTH } from '../entitlements/dimensions.js';
 
 /** All fields are optional, and unknown fields are ignored. */
 
 const years = 'of the years 2000 to 2099';
 
-const day = z.string().refine((value) => /^20\d\d-/.test(value) && z.iso.date().safeParse(value).success, {
-  error: `must be a date like 2026-01-31, ${years}`,
-});
+const dayError = `must be a date like 2026-01-31, ${years}`;
+const day = dayField(dayError).refine((date) => date.startsWith('20'), dayError);
 const month = z.string().regex(/^20\d\d-(0[1-9]|1[0-2])$/, `must be a month like 2026-01, ${years}`);
 const hour = z.string().regex(/^([01]\d|2[0-3])$/, 'must be an hour from 00 to 23');
 const minute = z

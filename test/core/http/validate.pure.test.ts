@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { AppError } from '../../../src/core/errors.js';
-import { parseInput, text } from '../../../src/core/http/validate.js';
+import { dayField, parseInput, text } from '../../../src/core/http/validate.js';
 
 const schema = z.strictObject({ name: text(5), sizes: z.array(z.number()).optional() });
 
@@ -33,4 +33,17 @@ describe('invalid input', () => {
       '/a~1b~0c is not a known field',
     ]);
   });
+});
+
+it.each([
+  ['2026-11-29', '2026-11-29'],
+  [' 29 Nov 2026 ', '2026-11-29'],
+  ['3 sept 2026', '2026-09-03'],
+  ['1 January 2026', '2026-01-01'],
+  ['31 Feb 2026', undefined],
+  ['29/11/2026', undefined],
+  ['29 Nowember 26', undefined],
+  ['', undefined],
+])('reads the day %j as %s', (typed, day) => {
+  expect(dayField('must be a day').safeParse(typed).data).toBe(day);
 });

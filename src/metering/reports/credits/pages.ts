@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Orm } from '../../../core/db/client.js';
 import type { Context } from '../../../core/http/context.js';
 import { ExactNumber } from '../../../core/http/json.js';
-import { parseInput, text } from '../../../core/http/validate.js';
+import { dayField, parseInput, text } from '../../../core/http/validate.js';
 import { toAddress, toPager } from '../../../core/pages/address.js';
 import { sendCsv, type CsvCell } from '../../../core/pages/csv.js';
 import { fieldError, requireOnce, tryQuery, type FormFields } from '../../../core/pages/form.js';
@@ -74,9 +74,10 @@ export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
   return toAccountView(credits, pace, now);
 }
 
-const day = z.iso
-  .date('must be a date like 2026-01-31')
-  .refine((date) => date.startsWith('20'), 'must be of the years 2000 to 2099');
+const day = dayField('must be a date like 2026-01-31').refine(
+  (date) => date.startsWith('20'),
+  'must be of the years 2000 to 2099',
+);
 
 const ledgerSchema = z.object({
   mode: mode.default('live'),
