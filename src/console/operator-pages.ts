@@ -24,7 +24,7 @@ import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
 import { findSearchEnd, listUsers, readPeopleFacts } from '../accounts/identity/users/queries.js';
 import { DAY_MS } from '../core/time.js';
 import { CONSOLE, decodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } from './page.js';
-import { readPerson } from './person-pages.js';
+import { readPerson, SEEN_DAYS } from './person-pages.js';
 
 const OPERATORS = `${CONSOLE}/operators`;
 /** There are few, so all fit on one page. */
@@ -104,8 +104,6 @@ function addRemoval(router: Router, deps: ConsoleDeps): void {
     },
   });
 }
-
-const SEEN_DAYS = 90;
 
 const peopleSchema = listSchema.extend({
   signal: z.literal('sign-ins', 'must be one of the options').optional(),

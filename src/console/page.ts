@@ -70,13 +70,14 @@ export interface CustomerPage {
   tab: string;
   title: string;
   notices?: Record<string, string>;
+  noticeTone?: 'good' | 'info';
 }
 
 export function renderCustomer(
   deps: ConsoleDeps,
   req: Request,
   res: Response,
-  { view, tab, title, notices = {} }: CustomerPage,
+  { view, tab, title, notices = {}, noticeTone = 'good' }: CustomerPage,
   customer: Organization,
   data: object,
 ): Promise<void> {
@@ -88,6 +89,7 @@ export function renderCustomer(
     title: `${title}: ${customer.name}`,
     section: 'customers',
     notices,
+    noticeTone,
   };
   return renderPage(deps, req, res, page, {
     ...data,

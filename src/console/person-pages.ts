@@ -12,17 +12,22 @@ import { changeAsOperator } from '../accounts/identity/operator/http.js';
 import { hasOperator } from '../accounts/identity/operators/operators.js';
 import { listOrganizationsOf } from '../accounts/identity/organizations/queries.js';
 import { hasSecondFactor } from '../accounts/identity/second-factor/queries.js';
+import { toSessionView } from '../accounts/identity/account/pages.js';
+import { listSessions } from '../accounts/identity/session/queries.js';
+import { DAY_MS } from '../core/time.js';
 import { requireConfirmation } from '../accounts/identity/session/operator.js';
 import { readFailedHours } from '../accounts/identity/sign-in/failed-queries.js';
 import { findLinkTime } from '../accounts/identity/single-sign-on/queries.js';
 import { unlink } from '../accounts/identity/single-sign-on/single-sign-on.js';
 import type { Source } from '../accounts/identity/source.js';
 import { mailAccountNotice } from '../accounts/identity/users/notices.js';
-import { findUser } from '../accounts/identity/users/queries.js';
+import { findUser, readPeopleFacts } from '../accounts/identity/users/queries.js';
 import { endSessions, putUser, removeSecondFactor, removeUser } from '../accounts/identity/users/users.js';
 import { PEOPLE, type ConsoleDeps } from './page.js';
 
 const MAX_ORGANIZATIONS = 100;
+const MAX_SESSIONS = 5;
+export const SEEN_DAYS = 90;
 
 const nameSchema = z.strictObject({ name: nameField });
 
@@ -99,7 +104,10 @@ export function personPages(deps: ConsoleDeps): Router {
     async show(req, res, form) {
       const person = await readPerson(orm, req);
       const memberships = await listOrganizationsOf(orm, person.id, MAX_ORGANIZATIONS);
-      const failed = await readFailedHours(orm, person.id, new Date(clock.now()));
+      const now = new Date(clock.now());
+      const failed = await readFailedHours(orm, person.id, now);
+      const sessions = await listSessions(orm, person.id, '', now, MAX_SESSIONS);
+      const facts = await readPeopleFacts(orm, [person.id], new Date(now.getTime() - SEEN_DAYS * DAY_MS));
       const page = { view: 'console/person', title: person.name, section: 'people', notices };
       const values = { name: person.name, ...form.values };
       await renderPage(deps, req, res, page, {
@@ -107,6 +115,9 @@ export function personPages(deps: ConsoleDeps): Router {
         found: person,
         memberships,
         ...failed,
+        lastSeenAt: facts.get(person.id)?.lastSeenAt,
+        seenDays: SEEN_DAYS,
+        sessions: sessions.map(toSessionView),
       });
     },
   });

@@ -145,7 +145,7 @@ function addCreation(router: Router, deps: ConsoleDeps, { render, showSecret }: 
       const id = newFormId(clock.now());
       const { preset: _preset, ...values } = keyFormValues(id);
       return render(req, res, 'accounts/api-keys/new', 'New service key', {
-        form: renewForm({ ...form, values: { ...values, ...form.values } }, id),
+        form: renewForm({ ...form, values: { ...values, expiry: '365', ...form.values } }, id),
         list,
         action: `${list.href}/new`,
         presets: [],

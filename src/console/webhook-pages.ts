@@ -19,7 +19,7 @@ import type { WebhookTypes } from '../accounts/webhooks/types.js';
 import { toDeliveryView, toEndpointView } from '../accounts/webhooks/view.js';
 import { beginSecretPage } from '../core/http/headers.js';
 import { toAddress } from '../core/pages/address.js';
-import { addForm } from '../core/pages/form.js';
+import { addForm, readQuery } from '../core/pages/form.js';
 import { pageRouter } from '../core/pages/layout.js';
 import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
@@ -28,7 +28,7 @@ const tab = 'webhooks';
 const notices = {
   created: 'The endpoint is created.',
   saved: 'The endpoint is saved.',
-  tested: 'The test message was sent. It is the newest delivery.',
+  tested: 'The test message is queued. It is the newest delivery.',
   exists:
     'This form already created this endpoint, and its secret was shown once. Owners and admins can rotate it.',
 };
@@ -68,7 +68,8 @@ export function customerWebhookPages(context: ConsoleDeps, types: WebhookTypes):
     const { customer, endpoint } = await readOne(deps, req);
     const where = { orgId: customer.id, endpointId: endpoint.id };
     const rows = await listDeliveries(deps.db.orm, where, { limit: SHOWN_DELIVERIES });
-    const page = { view: 'console/webhook', tab, title: 'Endpoint', notices };
+    const noticeTone = readQuery(req).done === 'tested' ? ('info' as const) : ('good' as const);
+    const page = { view: 'console/webhook', tab, title: 'Endpoint', notices, noticeTone };
     await renderCustomer(deps, req, res, page, customer, {
       endpoint,
       typeCount,

@@ -35,6 +35,8 @@ describe('a person', () => {
     expect([status, headers.get('location')]).toEqual([303, `/console/people/${id}?done=renamed`]);
     expect(await userOf(id)).toEqual({ ...before, name: 'Zoë <b>' });
     expect((await browser.get('/dashboard/account', html)).status).toBe(200);
+    const shown = (await operator.browser.get(`/console/people/${id}`, html)).text;
+    expect(shown).toMatch(/<h2 id="sessions">Sign-ins.*data-label="Address"/s);
     expect((await entriesOf(email)).at(-1)).toMatchObject({
       action: 'user.changed',
       actor: `operator:${operator.email}`,
@@ -125,7 +127,9 @@ describe('trading of customers', () => {
     await database.db.orm.insert(tradingPositions).values({ ...account, ...position, ...times });
     await database.db.orm.insert(tradingSwitches).values({ orgId: id, operatorState: 'halt' });
     const row = (await see('/console/trading')).split(`/customers/${slug}/trading"`)[1]?.split('</tr>')[0];
-    expect(row?.replaceAll(/<[^>]*>|\s+/g, ' ')).toMatch(/Paper +Halted +0 +\$1\.23/);
+    expect(row?.replaceAll(/<[^>]*>|\s+/g, ' ')).toMatch(
+      /Paper +Halted +0 of 20 +\$1\.23 +\$1\.23 of \$500\.00 +\$0\.00/,
+    );
     await database.db.orm.update(organizations).set({ marketAccess: 'none' }).where(eq(organizations.id, id));
     expect(await see('/console/trading')).not.toContain(`/customers/${slug}/trading"`);
   });

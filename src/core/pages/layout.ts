@@ -40,6 +40,8 @@ export interface Page {
   frame?: 'card' | 'dashboard';
   /** Keyed by the value of `?done=`. */
   notices?: Record<string, string>;
+  /** Default: good. */
+  noticeTone?: 'good' | 'info';
 }
 
 /** From `views/icons/sprite.ejs`. */
@@ -97,7 +99,7 @@ export async function renderPage(
     ui,
     now: new Date(clock.now()),
     ...(await readFrame?.(res, page.section)),
-    noticeTone: kept ? 'info' : 'good',
+    noticeTone: kept ? 'info' : (page.noticeTone ?? 'good'),
     notice: kept
       ? 'Nothing has been changed yet. Check the form below and submit it again.'
       : noticeOf(req, page.notices),

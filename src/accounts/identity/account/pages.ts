@@ -1,6 +1,7 @@
 import Bowser from 'bowser';
 import type { Request, Response, Router } from 'express';
-import { readPathId } from '../../../core/http/request.js';
+import { toWords } from '../../audit/wording.js';
+import { isUuid, readPathId } from '../../../core/http/request.js';
 import { z } from 'zod';
 import { parseInput } from '../../../core/http/validate.js';
 import { toAddress } from '../../../core/pages/address.js';
@@ -139,6 +140,16 @@ function passwordPages(deps: AccountDeps): Router {
 }
 
 /** `Firefox on Windows`, or the first word of an unknown user agent. */
+export const toSessionView = <T extends { ip: string; userAgent: string }>({
+  ip,
+  userAgent,
+  ...session
+}: T) => ({
+  ...session,
+  browser: describeBrowser(userAgent),
+  address: describeAddress(ip),
+});
+
 export function describeBrowser(userAgent: string): string {
   if (userAgent === '') return 'Unknown browser';
   const { browser, os } = Bowser.parse(userAgent);
@@ -171,11 +182,7 @@ function sessionPages(deps: AccountDeps): Router {
       form,
       total,
       ...(await readFailedHours(db.orm, userId, now)),
-      sessions: rows.map(({ ip, userAgent, ...session }) => ({
-        ...session,
-        browser: describeBrowser(userAgent),
-        address: describeAddress(ip),
-      })),
+      sessions: rows.map(toSessionView),
     });
   };
 
@@ -234,6 +241,7 @@ export function confirmPages(
     await renderPage(deps, req, res, page, {
       form,
       next,
+      step: toStep(next),
       leave: next.startsWith('/console') ? '/console' : HOME,
       hasFactor,
       demo: demoLogin && { ...demoLogin, code: await findDemoCode(deps, [demoLogin], { email, userId }) },
@@ -259,6 +267,16 @@ export function confirmPages(
   });
   return router;
 }
+
+/** `Service keys: new` of `/console/service-keys/new`. */
+const toStep = (path: string): string =>
+  path
+    .split('?', 1)[0]!
+    .split('/')
+    .slice(2)
+    .filter((part) => !isUuid(part))
+    .map((part) => toWords(decodeURIComponent(part).replaceAll('-', '_')))
+    .join(': ');
 
 async function confirm(deps: AccountDeps, author: Author, person: User, given: GivenFactor): Promise<void> {
   const code = await readFactor(deps.db.orm, { ...author, now: author.at }, given);

@@ -33,7 +33,7 @@ import {
   requireMember,
   roleDescriptions,
 } from './members.js';
-import { countMembers, countWithoutFactor, listMembers, readOrigins } from './queries.js';
+import { countMembers, countWithoutFactor, hasOtherOwner, listMembers, readOrigins } from './queries.js';
 import { factorSchema, invitationDays, invitationSchema, listSchema, roleSchema } from './schema.js';
 
 const PAGE_SIZE = 50;
@@ -60,7 +60,7 @@ export function membersPages(deps: PageDeps): Router {
   const router = pageRouter();
 
   router.get('/members', async (req, res) => {
-    const { orgId, role } = sessionOf(res);
+    const { orgId, role, userId } = sessionOf(res);
     const { search, cursor } = readList(req);
     const after = cursor === undefined ? undefined : decodeCursor(cursor);
     const rows = await listMembers(db.orm, orgId, { after, search, limit: PAGE_SIZE });
@@ -75,6 +75,7 @@ export function membersPages(deps: PageDeps): Router {
       })),
       memberCount: rows[0]?.memberCount ?? (await countMembers(db.orm, orgId)),
       search,
+      isOnlyOwner: role === 'owner' && !(await hasOtherOwner(db.orm, orgId, userId)),
       isManager: isManager(role),
       isFactorRequired: sessionOf(res).requireSecondFactor,
       isSingleSignOnRequired: sessionOf(res).requireSingleSignOn,
