@@ -40,7 +40,8 @@ describe('GET /dashboard/members', () => {
         people: roles.filter((other) => text.includes(`/dashboard/members/${team[other].id}"`)),
       };
     };
-    expect(await offered('owner')).toEqual({ invite: true, people: roles });
+    // The only owner can neither change the own role nor leave.
+    expect(await offered('owner')).toEqual({ invite: true, people: ['admin', 'member', 'billing'] });
     expect(await offered('admin')).toEqual({ invite: true, people: ['admin', 'member', 'billing'] });
     // Every member may leave.
     expect(await offered('member')).toEqual({ invite: false, people: ['member'] });
