@@ -163,7 +163,7 @@ function periodOf({ from, to }: Range): Period {
   return whole ?? { range: 'custom', from, to, stepMs: DAY_MS };
 }
 
-/** Of a long range of whole months. */
+/** Undefined unless the range is long and has whole months. */
 function monthsOf({ from, to }: Period): Date[] | undefined {
   const isWhole = from.getUTCDate() === 1 && to.getUTCDate() === 1;
   if (!isWhole || to.getTime() - from.getTime() <= MAX_DAYS * DAY_MS) return undefined;
