@@ -141,6 +141,7 @@ it('an operator sees how deliveries went, without their contents, and sends a te
   expect([sent.status, sent.headers.get('location')]).toEqual([303, `${own}?done=tested`]);
   const page = await open(own);
   expect(textOf(page)).toMatch(/Latest deliveries .*webhook\.test/);
+  expect((await open(`${own}?done=tested`)).text).toMatch(/data-tone="info"[^]*The test message is queued/);
   expect(page.text).not.toContain('/deliveries/');
   expect((await readChanges(orgId)).at(-1)?.actor).toBe(`operator:${operator.email}`);
   await post(`${own}/edit`, fields);

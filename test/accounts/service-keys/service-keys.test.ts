@@ -308,6 +308,11 @@ it('shows the secret with a first call that the new key may make for a customer'
     const path = '/console/service-keys/new';
     return (await browser.send('POST', path, { form, headers: { accept: 'text/html' } })).text;
   };
+  const headers = { accept: 'text/html' };
+  const { text: blank } = await browser.get('/console/service-keys/new', headers);
+  expect(blank).toMatch(/value="365"[^>]*checked/);
+  const { text: confirmation } = await browser.get('/confirm?next=/console/service-keys/new', headers);
+  expect(confirmation).toContain('<bdi>Service keys: New</bdi>');
   const live = await create('usage:read', 'true');
   expect(live).toContain('Secret of the live key');
   const [, path] = /(\/service\/organizations\/[\w-]+\/usage\?from=[\d-]+&(?:amp;)?to=[\d-]+)/.exec(live)!;
