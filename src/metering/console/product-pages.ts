@@ -27,7 +27,7 @@ import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
-import { archiveSchema } from '../../console/customer-pages.js';
+import { archiveSchema } from '../../console/customer-settings-pages.js';
 import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from '../../console/page.js';
 import { toCreditPrice } from '../entitlements/price.js';
 import { addPrice } from './price-pages.js';
