@@ -4,7 +4,7 @@ import type { Context } from '../core/http/context.js';
 import { inChunks, shareRun } from '../core/steps.js';
 import { MINUTE_MS } from '../core/time.js';
 import type { Wording } from '../accounts/audit/wording.js';
-import { findIds, ownSignals, type Customer } from './customer-queries.js';
+import { countFailingWebhooks, findIds, ownSignals, type Customer, type Signal } from './customer-queries.js';
 import type { CustomerFacts, CustomerSummary, SortedFacts } from './customer-summary.js';
 import { addressOf, type ConsoleDeps } from './page.js';
 
@@ -15,15 +15,18 @@ export interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log' | 'metric
 
 export interface AllFacts {
   atMs: number;
-  /** By product, then by customer. The page puts newer facts of the customers that it lists here. */
+  /** By product, then by customer; at last, those that need attention. The page puts newer facts of the listed customers here. */
   facts: Map<string, SortedFacts>[];
-  failing: number;
+  failingWebhooks: number;
 }
 
 /** A larger installation's page shows older figures, or none. */
 const PATIENCE_MS = 500;
 /** In one statement. */
 const READ_CUSTOMERS = 1000;
+
+/** Two other signals do not outweigh it. */
+const URGENT = 3;
 
 /** Reads every customer's facts when they are older than a minute, and waits for them only if a page needs them. */
 export function createReader(deps: CustomerDeps) {
@@ -50,9 +53,17 @@ async function readAllFacts({ db, clock, summaries }: CustomerDeps): Promise<All
     for (const [i, summary] of summaries.entries())
       for (const [id, { keys, signals }] of await summary.read(db, atMs, some, false))
         facts[i]!.set(id, { keys, signals });
-  const webhooks = ownSignals.find(({ id }) => id === 'webhooks')!;
-  const failing = await findIds(db, webhooks.condition!(atMs));
-  return { atMs, facts, failing: failing.length };
+  const needs = new Map<string, SortedFacts>();
+  const note = (id: string, { isUrgent }: Signal) => {
+    const attention = Number(needs.get(id)?.keys.attention ?? 0) + (isUrgent ? URGENT : 1);
+    needs.set(id, { keys: { attention }, signals: [] });
+  };
+  for (const signal of ownSignals)
+    for (const id of await findIds(db, signal.condition!(atMs))) note(id, signal);
+  for (const [i, summary] of summaries.entries())
+    for (const [id, { signals }] of facts[i]!)
+      for (const signal of summary.signals) if (signals.includes(signal.id)) note(id, signal);
+  return { atMs, facts: [...facts, needs], failingWebhooks: await countFailingWebhooks(db) };
 }
 
 export async function toCustomerViews(

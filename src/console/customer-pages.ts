@@ -13,6 +13,8 @@ import { addOverview } from './customer-overview-pages.js';
 import { addSettings, addArchive } from './customer-settings-pages.js';
 import { addNew } from './new-customer-pages.js';
 
+/** Customers that need attention come first. */
+const FIRST = '-attention';
 /** Per page. */
 const LISTED = 25;
 
@@ -48,16 +50,17 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
   const columns: CustomerColumn[] = [
     { id: 'name', label: 'Customer' },
     ...summaries.flatMap((summary) => summary.columns),
+    { id: 'attention', label: 'Needs attention', isLargestFirst: true },
   ];
   const oneOf = <T extends string>(values: readonly T[]) => z.enum(values, 'must be one of the options');
   const schema = querySchema.extend({
     signal: oneOf([...signals, ...otherStates].map(({ id }) => id)).optional(),
-    sort: oneOf(columns.flatMap(({ id }) => [id, `-${id}`])).default('name'),
+    sort: oneOf(columns.flatMap(({ id }) => [id, `-${id}`])).default(FIRST),
   });
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
-    const isSorted = query.sort !== undefined && !['name', '-name'].includes(String(query.sort));
+    const isSorted = query.sort !== undefined && !['name', '-name', FIRST].includes(String(query.sort));
     const isOfProduct = summaries.some((one) => one.signals.some(({ id }) => id === query.signal));
     const all = await readAll(isSorted || isOfProduct);
     const facts = all?.facts ?? [];
@@ -78,7 +81,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
       });
       const shown = { search: filter.search, signal: id };
       const to = (asked: Query) =>
-        toAddress(CONSOLE, { ...shown, sort: sort === 'name' ? undefined : sort, ...asked });
+        toAddress(CONSOLE, { ...shown, sort: sort === FIRST ? undefined : sort, ...asked });
       return {
         customers: await toCustomerViews(deps, customers, facts),
         headers: columns.map(({ id: own, label, isNumber, isLargestFirst }) => ({
@@ -112,10 +115,10 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
   });
 }
 
-const toTiles = (summaries: readonly CustomerSummary[], { facts, failing }: AllFacts): Tile[] => [
+const toTiles = (summaries: readonly CustomerSummary[], { facts, failingWebhooks }: AllFacts): Tile[] => [
   { label: 'Customers', value: formatDecimal(facts[0]?.size ?? 0), query: {} },
   ...summaries.flatMap((summary, i) => summary.tiles([...facts[i]!.values()])),
-  { label: 'Failing webhooks', value: formatDecimal(failing), query: { signal: 'webhooks' } },
+  { label: 'Failing webhooks', value: formatDecimal(failingWebhooks), query: { signal: 'webhooks' } },
 ];
 
 const listSignalled = (

@@ -214,6 +214,27 @@ describe('the list of customers', () => {
     expect(figure('Customers')).toEqual(['/console', String(current.length)]);
   });
 
+  it('begins with customers that need attention, the most urgent first', async () => {
+    const calm = await customer();
+    const near = await customer({ used: '85', cap: '100' });
+    const failing = await customer();
+    const { db } = service.context;
+    for (const { id } of [calm, near, failing]) await addMember(db, id, (await createUser(db)).id, 'owner');
+    for (const _ of [1, 2]) await createListener(db, failing.id);
+    await db.orm
+      .update(webhookEndpoints)
+      .set({ isEnabled: false, disabledReason: 'failing' })
+      .where(eq(webhookEndpoints.orgId, failing.id));
+    const page = await openLater('/console');
+    const places = [failing, near, calm].map(({ slug }) => slugsOn(page).indexOf(slug));
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    expect(page).toMatch(/aria-sort="descending"><a href="[^"]+">Needs attention/);
+    expect(page).toContain('2 webhooks failing');
+    const rows = await db.orm.select().from(webhookEndpoints);
+    const count = rows.filter(({ disabledReason }) => disabledReason !== null).length;
+    expect(page).toMatch(new RegExp(`Failing webhooks</span>\\s*<span class="figure-number">${count}<`));
+  });
+
   it('counts a new customer at once', async () => {
     const countOn = (page: string) =>
       Number(/figure-label">Customers<\/span>\s*<span class="figure-number">(\d+)/.exec(page)![1]);

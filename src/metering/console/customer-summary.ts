@@ -35,10 +35,10 @@ export const customerSummary: CustomerSummary = {
   view: 'metering/console/customer-cells',
   header: 'metering/console/customer-figures',
   signals: [
-    { id: 'credits', label: 'Out of credits', path: '/credits' },
+    { id: 'credits', label: 'Out of credits', path: '/credits', isUrgent: true },
     { id: 'soon', label: `Credits run out within ${SOON_DAYS} days`, path: '/credits' },
     { id: 'near', label: 'At least 80% of a cap used', path: '' },
-    { id: 'over', label: 'Over a cap', path: '' },
+    { id: 'over', label: 'Over a cap', path: '', isUrgent: true },
     { id: 'stripe', label: 'One Stripe customer for several Organizations', path: '' },
   ],
   async read({ shards }, nowMs, orgIds, withTrends) {
