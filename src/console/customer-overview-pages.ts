@@ -1,8 +1,9 @@
 import type { Router } from 'express';
+import { DAY_MS } from '../core/time.js';
 import { say } from '../accounts/audit/wording.js';
 import { countMembers } from '../accounts/identity/members/queries.js';
 import type { Organization } from '../accounts/identity/organizations/queries.js';
-import { readLatestChanges } from '../dashboard/audit-log/view.js';
+import { readLatestChanges, type EntryView } from '../dashboard/audit-log/view.js';
 import { findCustomer, listFailures } from './customer-queries.js';
 import type { Moment } from './customer-summary.js';
 import { addressOf, linkToTabs, readCustomer, renderCustomer } from './page.js';
@@ -42,11 +43,18 @@ const icons = ['api-keys', 'credits', 'entitlements', 'members', 'plans', 'usage
 const iconOf = (noun: string): string =>
   icons.find((icon) => [noun, `${noun}s`.replace('_', '-')].includes(icon)) ?? 'audit-log';
 
+/** Only the latest view of a day and person. */
+const isFirstOfDay = (entry: EntryView, i: number, all: EntryView[]): boolean => {
+  const name = ({ action, actor, at }: EntryView) =>
+    `${action} ${actor.id} ${Math.floor(at.getTime() / DAY_MS)}`;
+  return entry.action !== 'customer.viewed' || all.findIndex((one) => name(one) === name(entry)) === i;
+};
+
 async function readTimeline(deps: CustomerDeps, customer: Organization) {
   const { wording, summaries } = deps;
   const { orm } = deps.db;
   const orgId = customer.id;
-  const changes = await readLatestChanges(orm, wording, orgId, TIMELINE);
+  const changes = (await readLatestChanges(orm, wording, orgId, 2 * TIMELINE)).filter(isFirstOfDay);
   const failures = await listFailures(orm, orgId, TIMELINE);
   const moments: Moment[] = failures.map(({ url, since }) => ({
     at: new Date(since),

@@ -5,6 +5,7 @@ import { organizations } from '../../src/accounts/organizations/table.js';
 import { customerSummary } from '../../src/metering/console/customer-summary.js';
 import { entitlements, products } from '../../src/metering/entitlements/table.js';
 import { usageTotals } from '../../src/metering/ingestion/table.js';
+import { capNotices } from '../../src/metering/notices/table.js';
 import { DAY_MS, monthOf } from '../../src/core/time.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
 import { createKey, createOrganization, uniqueSlug } from '../support/fixtures.js';
@@ -396,6 +397,19 @@ describe('the list of customers', () => {
         `#icon-usage"/></svg>\\s+First live usage of\\s+<a href="/console/customers/${own.slug}/events">`,
       ),
     );
+    const [granted] = await db.orm.select().from(entitlements).where(eq(entitlements.orgId, own.id));
+    const notice = {
+      orgId: own.id,
+      productId: granted!.productId,
+      period: '2031-01-01',
+      at: new Date(clock.now()),
+    };
+    await db.orm.insert(capNotices).values([80, 100].map((level) => ({ ...notice, level })));
+    for (const _ of [1, 2]) await post(`/console/customers/${own.slug}/view`, {});
+    const page = await open(`/console/customers/${own.slug}`);
+    const later = page.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
+    expect(later).toMatch(/Usage of .{1,60} reached 100% of its cap/);
+    expect(later.split('Viewed the portal as the customer')).toHaveLength(2);
     for (const foreign of ['other.example', other.product.slug]) expect(text).not.toContain(foreign);
   });
 

@@ -73,7 +73,7 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
   expect((await post(own, { plan, step: 'save' })).status).toBe(303);
   const toWords = (text: string) => text.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
   for (const path of [`/console/customers/${slug}`, `/console/customers/${slug}/audit-log`])
-    expect(toWords(await get(path))).toContain('Put the Organization on the plan Team');
+    expect(toWords(await get(path))).toContain('Put the customer on the plan Team');
   expect(toWords(await get('/console/audit-log'))).toContain('Created the plan Team');
   const tab = `href="/console/customers/${slug}/plan"><bdi>Team</bdi>`;
   expect(await get(`/console/customers/${slug}`)).toContain(tab);
