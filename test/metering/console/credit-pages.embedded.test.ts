@@ -153,7 +153,7 @@ describe('a grant', () => {
       reason: 'January',
     });
     const first = readText((await post('/grant', { ...form, priority: '6' })).text);
-    expect(first).toMatch(/Burns First , until January begins on 1 Jan 2125/);
+    expect(first).toMatch(/Burns First, until January begins on 1 Jan 2125/);
     expect(last).toMatch(/Balance 2,001 → 2,001 until it begins/);
   });
 
