@@ -128,7 +128,7 @@ export const listFailures = (
       where org_id = ${orgId}::uuid and failing_since is not null order by failing_since desc limit ${limit}`,
   );
 
-/** Of customers that are not archived. */
+/** Leaves out archived customers. */
 export async function countFailingWebhooks({ shards }: Pick<Database, 'shards'>): Promise<number> {
   const groups = await Promise.all(
     shards.groups.map((group) =>

@@ -143,7 +143,7 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
 
 const SHOWN_CUSTOMERS = 10;
 
-/** What its customers notice. */
+/** Lists the changes that customers notice. */
 function listProductChanges(before: Product, after: Product) {
   const words: [string, (product: Product) => string][] = [
     ['Metric', ({ usageMetric }) => usageMetric || 'none'],

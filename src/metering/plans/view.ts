@@ -14,7 +14,7 @@ import type { Definition, PlanGrant } from './schema.js';
 export interface ChangeLine {
   sign: '+' | '−' | '~' | '=';
   text: string;
-  /** Of an entitlement. */
+  /** For an entitlement only. */
   productSlug?: string | undefined;
   /** This month's usage, where the change limits it. */
   used?: { quantity: string; metric: string; isOver: boolean } | undefined;
