@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { containsText, intArray, selectRows, textArray, timeText, toPattern } from '../core/db/sql.js';
-import type { GroupTables, Orm } from '../core/db/client.js';
+import type { Database, GroupTables, Orm } from '../core/db/client.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../core/db/shards.js';
 import { DAY_MS } from '../core/time.js';
 import { failedSince, type FailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
@@ -10,6 +10,7 @@ export interface Signal {
   /** The query parameter `signal`. */
   id: string;
   label: string;
+  isUrgent?: true;
   /** Shows the cause; relative to the customer's page. */
   path: string;
   /** A function reads sharded tables, in each shard group. If omitted, the product's facts name the signal. */
@@ -127,6 +128,20 @@ export const listFailures = (
       where org_id = ${orgId}::uuid and failing_since is not null order by failing_since desc limit ${limit}`,
   );
 
+/** Leaves out archived customers. */
+export async function countFailingWebhooks({ shards }: Pick<Database, 'shards'>): Promise<number> {
+  const groups = await Promise.all(
+    shards.groups.map((group) =>
+      group.select<{ count: number }>(
+        (t) => sql`select coalesce(sum(n.count), 0)::int as count from ${t('organizations')} o
+          cross join lateral (select count(*) from ${t('webhook_endpoints')} where org_id = o.id and ${isFailing}) n
+          where ${t.owns(sql`o.id`)} and o.archived_at is null`,
+      ),
+    ),
+  );
+  return groups.reduce((sum, [row]) => sum + row!.count, 0);
+}
+
 export const ownSignals: Signal[] = [
   {
     id: 'ownerless',
@@ -138,6 +153,7 @@ export const ownSignals: Signal[] = [
   {
     id: 'webhooks',
     label: 'Webhooks failing',
+    isUrgent: true,
     path: '/webhooks',
     // Keeps the subquery a lookup by primary key for each customer.
     condition: () => (t) =>

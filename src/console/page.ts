@@ -6,6 +6,7 @@ import { text } from '../core/http/validate.js';
 import { renderPage } from '../core/pages/layout.js';
 import { slugSchema } from '../accounts/identity/operator/schema.js';
 import { findOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
+import { say } from '../accounts/audit/wording.js';
 import type { Context } from '../core/http/context.js';
 import { withoutLinks, type EntryView } from '../dashboard/audit-log/view.js';
 
@@ -53,15 +54,22 @@ const ownTabs: CustomerTab[] = [
 
 const aliases: Record<string, string> = { api_key: 'keys', member: 'people', invitation: 'people' };
 
-/** Links to the customer's tabs instead of its dashboard. */
+const organization = /\b(the|this) Organization\b/;
+
+/** In the operator's words, with links to the customer's tabs instead of its dashboard. */
 export function linkToTabs(deps: ConsoleDeps, { slug }: Organization) {
   const tabs = [...ownTabs, ...deps.tabs];
   return (entry: EntryView): EntryView => {
     const noun = entry.action.split('.', 1)[0]!;
     const tab = tabs.find(({ id }) => [noun, `${noun}s`, aliases[noun]].includes(id));
     const link = (href: string | undefined) => (href && tab ? addressOf(slug) + tab.path : undefined);
-    const what = entry.what.map((part) => ('name' in part ? { ...part, href: link(part.href) } : part));
-    return { ...withoutLinks(entry), what };
+    const what = entry.what.map((part) =>
+      'name' in part
+        ? { ...part, href: link(part.href) }
+        : { text: part.text.replace(organization, '$1 customer') },
+    );
+    const isView = entry.action === 'customer.viewed';
+    return { ...withoutLinks(entry), what: isView ? say`Viewed the portal as the customer` : what };
   };
 }
 

@@ -5,6 +5,7 @@ import { organizations } from '../../src/accounts/organizations/table.js';
 import { customerSummary } from '../../src/metering/console/customer-summary.js';
 import { entitlements, products } from '../../src/metering/entitlements/table.js';
 import { usageTotals } from '../../src/metering/ingestion/table.js';
+import { capNotices } from '../../src/metering/notices/table.js';
 import { DAY_MS, monthOf } from '../../src/core/time.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
 import { createKey, createOrganization, uniqueSlug } from '../support/fixtures.js';
@@ -214,6 +215,27 @@ describe('the list of customers', () => {
     expect(figure('Customers')).toEqual(['/console', String(current.length)]);
   });
 
+  it('begins with customers that need attention, the most urgent first', async () => {
+    const calm = await customer();
+    const near = await customer({ used: '85', cap: '100' });
+    const failing = await customer();
+    const { db } = service.context;
+    for (const { id } of [calm, near, failing]) await addMember(db, id, (await createUser(db)).id, 'owner');
+    for (const _ of [1, 2]) await createListener(db, failing.id);
+    await db.orm
+      .update(webhookEndpoints)
+      .set({ isEnabled: false, disabledReason: 'failing' })
+      .where(eq(webhookEndpoints.orgId, failing.id));
+    const page = await openLater('/console');
+    const places = [failing, near, calm].map(({ slug }) => slugsOn(page).indexOf(slug));
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    expect(page).toMatch(/aria-sort="descending"><a href="[^"]+">Needs attention/);
+    expect(page).toContain('2 webhooks failing');
+    const rows = await db.orm.select().from(webhookEndpoints);
+    const count = rows.filter(({ disabledReason }) => disabledReason !== null).length;
+    expect(page).toMatch(new RegExp(`Failing webhooks</span>\\s*<span class="figure-number">${count}<`));
+  });
+
   it('counts a new customer at once', async () => {
     const countOn = (page: string) =>
       Number(/figure-label">Customers<\/span>\s*<span class="figure-number">(\d+)/.exec(page)![1]);
@@ -375,6 +397,19 @@ describe('the list of customers', () => {
         `#icon-usage"/></svg>\\s+First live usage of\\s+<a href="/console/customers/${own.slug}/events">`,
       ),
     );
+    const [granted] = await db.orm.select().from(entitlements).where(eq(entitlements.orgId, own.id));
+    const notice = {
+      orgId: own.id,
+      productId: granted!.productId,
+      period: '2031-01-01',
+      at: new Date(clock.now()),
+    };
+    await db.orm.insert(capNotices).values([80, 100].map((level) => ({ ...notice, level })));
+    for (const _ of [1, 2]) await post(`/console/customers/${own.slug}/view`, {});
+    const page = await open(`/console/customers/${own.slug}`);
+    const later = page.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
+    expect(later).toMatch(/Usage of .{1,60} reached 100% of its cap/);
+    expect(later.split('Viewed the portal as the customer')).toHaveLength(2);
     for (const foreign of ['other.example', other.product.slug]) expect(text).not.toContain(foreign);
   });
 

@@ -47,6 +47,7 @@ it('corrects an event from its row after showing the effect, and reports errors 
   const get = (path: string) => operator.browser.get(`/console/customers/acme/usage${path}`, html);
   const list = await get('');
   expect([list.status, list.text.includes('corrections?idempotencyKey=of+acme')]).toEqual([200, true]);
+  expect(list.text).toMatch(/<th[^>]*>Subject<\/th>/);
   const found = await get('?idempotencyKey=of');
   expect([found.text.includes('of acme'), found.text.includes('of initech')]).toEqual([true, false]);
   expect((await get('/corrections?idempotencyKey=of+acme')).text).toContain('value="12.5"');

@@ -27,6 +27,7 @@ import { selectRows } from '../../src/core/db/sql.js';
 import { readCredits } from '../../src/metering/credit-grants/credits.js';
 import { DAY_MS } from '../../src/core/time.js';
 import { usageEvents } from '../../src/metering/ingestion/table.js';
+import { capNotices } from '../../src/metering/notices/table.js';
 import { Browser, createUser, PASSWORD } from '../support/accounts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
 import { verify } from '../accounts/audit/support.js';
@@ -468,6 +469,10 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
       expect(Math.max(...times)).toBeLessThanOrEqual(now);
       expect(now - Math.min(...times)).toBeGreaterThan(68 * DAY_MS);
       expect(await findCreditDrift(database.db, id)).toEqual([]);
+      if (slug === 'northwind-labs') {
+        const notices = await orm.select().from(capNotices).where(eq(capNotices.orgId, id));
+        expect(notices.some(({ at }) => now - at.getTime() > 20 * DAY_MS)).toBe(true);
+      }
       // A correction uses an event's time of receipt to find the credits that the event burned, so each burn entry
       // needs an event received at the entry's time.
       const [stray] = await selectRows(

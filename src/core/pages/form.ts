@@ -5,6 +5,7 @@ import { readForm } from '../http/body.js';
 import { prefersHtml, ownReferer } from '../http/request.js';
 import { beginProblem, toAppError } from '../http/problem.js';
 import { parseInput } from '../http/validate.js';
+import { formatTime } from './format.js';
 
 /** A repeated name, as with check boxes, has a list of values. */
 export type FormFields = Record<string, string | string[]>;
@@ -130,10 +131,14 @@ export function toFormState(fields: FormFields, error: AppError): FormState {
   return { values, errors, problem: isExplained ? undefined : error.message };
 }
 
+const instant = /\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z/g;
+
 /** The sentence appears beside the field's label, so `is required` becomes `Required.` */
 const toSentence = (detail: string): string => {
   const predicate = detail.replace(/^is /, '');
-  const text = predicate.charAt(0).toUpperCase() + predicate.slice(1);
+  const text = (predicate.charAt(0).toUpperCase() + predicate.slice(1)).replace(instant, (time) =>
+    formatTime(new Date(time)),
+  );
   return /[.!?]$/.test(text) ? text : `${text}.`;
 };
 

@@ -69,7 +69,7 @@ const wholeNumber = (least: number, most: number) =>
     .transform(Number)
     .refine((count) => count >= least && count <= most, `must be a whole number from ${least} to ${most}`);
 
-const grantSchema = z.object({
+const grantFields = z.object({
   mode: modeField,
   amount: decimalField.refine((value) => /[1-9]/.test(value), 'must be above 0'),
   startsAt: minuteField.optional(),
@@ -80,6 +80,23 @@ const grantSchema = z.object({
   reason,
   grantKey: grantKeySchema,
 });
+
+/** Reports all mistakes together. */
+const when = () => true;
+const isBlank = (value: unknown) => value === undefined || value === '';
+const isTime = (value: unknown) => minuteField.safeParse(value).success;
+const needs = (path: string, isMet: (typed: z.output<typeof grantFields>) => boolean) =>
+  z.refine<z.output<typeof grantFields>>(isMet, { path: [path], error: 'is required for a rollover', when });
+const grantSchema = grantFields.check(
+  needs('days', ({ percent, days }) => isBlank(percent) || !isBlank(days)),
+  needs('percent', ({ percent, days }) => isBlank(days) || !isBlank(percent)),
+  needs('expiresAt', (typed) => [typed.percent, typed.days].every(isBlank) || !isBlank(typed.expiresAt)),
+  z.refine(({ startsAt, expiresAt }) => !isTime(startsAt) || !isTime(expiresAt) || expiresAt! > startsAt!, {
+    path: ['expiresAt'],
+    error: 'must be later than the start',
+    when,
+  }),
+);
 
 type CreditPagesDeps = ConsoleDeps & Pick<Context, 'metrics'>;
 
@@ -160,7 +177,7 @@ function addGrant(router: Router, deps: CreditPagesDeps): void {
         const before = await readCredits(tx, id, source.at);
         const { isNew } = await putGrant(tx, id, grantKey, input, source);
         if (!isNew) throw fieldError('grantKey', 'is taken by another grant');
-        return toPreview(grantKey, before, await readCredits(tx, id, source.at));
+        return toPreview(grantKey, before, await readCredits(tx, id, source.at), source.at);
       });
       const page = { view: 'metering/console/credit-grant-preview', tab: 'credits', title: 'Grant credits' };
       await renderCustomer(deps, req, res, page, customer, {
@@ -189,10 +206,6 @@ function readGrant(fields: FormFields): GrantInput & { grantKey: string } {
     expiresAt,
     ...typed
   } = parseInput(grantSchema, filledIn(fields));
-  if ((percent === undefined) !== (days === undefined))
-    throw fieldError(percent === undefined ? 'percent' : 'days', 'is required for a rollover');
-  if (percent !== undefined && expiresAt === undefined)
-    throw fieldError('expiresAt', 'is required for a rollover');
   const productSlugs = parseInput(z.object({ products: z.array(slugSchema) }), {
     products: listField(fields, 'products').filter((slug) => slug !== ''),
   }).products;
@@ -208,11 +221,20 @@ function readGrant(fields: FormFields): GrantInput & { grantKey: string } {
 }
 
 /** Current grants are in the order in which they burn. */
-function toPreview(grantKey: string, before: Credits, after: Credits) {
+function toPreview(grantKey: string, before: Credits, after: Credits, at: Date) {
   const place = after.grants.findIndex((grant) => grant.grantKey === grantKey);
+  const grant = after.grants[place]!;
+  const earlier = after.grants.slice(0, place);
+  const beginsMs = Math.max(at.getTime(), Date.parse(grant.startsAt));
+  const hasBegun = ({ startsAt }: CreditGrant) => Date.parse(startsAt) <= beginsMs;
   return {
-    grant: after.grants[place]!,
-    earlier: after.grants.slice(0, place),
+    grant,
+    earlier: earlier.filter(hasBegun),
+    /** Scheduled ones that will burn before it. */
+    overtaking: earlier
+      .filter((one) => !hasBegun(one))
+      .toSorted((a, b) => a.startsAt.localeCompare(b.startsAt))
+      .map((one) => ({ reason: one.reason, startsAt: new Date(one.startsAt) })),
     balance: before.balance,
     balanceAfter: after.balance,
     overdrafts: before.overdrafts.flatMap(({ productSlug, quantity }) => {

@@ -5,7 +5,7 @@ import type { GroupTables, Orm } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
 import { selectRows, textArray, timeText } from '../../core/db/sql.js';
 import { differenceOf, sumDecimals } from '../../core/decimal.js';
-import { formatRounded, formatShare } from '../../core/pages/format.js';
+import { formatGrowth, formatRounded, formatShare } from '../../core/pages/format.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS, monthOf, monthRange } from '../../core/time.js';
 import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
@@ -16,7 +16,7 @@ import { readLimitViews } from '../entitlements/limit-view.js';
 import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
 import { PACE_DAYS, project, type ProjectedGrant } from '../reports/credits/view.js';
-import { parsePeriod } from '../reports/period.js';
+import { addMonths, parsePeriod } from '../reports/period.js';
 import { newCustomer } from './plan-pages.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
@@ -35,10 +35,10 @@ export const customerSummary: CustomerSummary = {
   view: 'metering/console/customer-cells',
   header: 'metering/console/customer-figures',
   signals: [
-    { id: 'credits', label: 'Out of credits', path: '/credits' },
+    { id: 'credits', label: 'Out of credits', path: '/credits', isUrgent: true },
     { id: 'soon', label: `Credits run out within ${SOON_DAYS} days`, path: '/credits' },
     { id: 'near', label: 'At least 80% of a cap used', path: '' },
-    { id: 'over', label: 'Over a cap', path: '' },
+    { id: 'over', label: 'Over a cap', path: '', isUrgent: true },
     { id: 'stripe', label: 'One Stripe customer for several Organizations', path: '' },
   ],
   async read({ shards }, nowMs, orgIds, withTrends) {
@@ -65,7 +65,7 @@ export const customerSummary: CustomerSummary = {
 /** Searched for thresholds. */
 const SCANNED = 500;
 
-/** The first event, and the thresholds that were reported. */
+/** The first event, and the thresholds that were reported. A notice to members stands for a message about the same level. */
 async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Moment[]> {
   const rows = await selectRows<{
     at: string;
@@ -78,7 +78,14 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
       (select created_at as at, type, data ->> 'threshold' as threshold,
         coalesce((select name from products where slug = data ->> 'productSlug'), data ->> 'productSlug') as product from (
         select * from webhook_messages where org_id = ${orgId}::uuid order by id desc limit ${SCANNED}
-      ) m where livemode and type in ('usage.threshold_reached', 'credits.threshold_reached') order by id desc limit ${limit})
+      ) m where livemode and type in ('usage.threshold_reached', 'credits.threshold_reached') and not exists (
+        select from cap_notices c join products p on p.id = c.product_id
+        where c.org_id = ${orgId}::uuid and p.slug = data ->> 'productSlug' and c.level = (data ->> 'threshold')::numeric
+          and data -> 'limit' ->> 'window' = 'calendar_month' and c.period = date_trunc('month', m.created_at at time zone 'UTC')::date
+      ) order by id desc limit ${limit})
+      union all
+      (select c.at, 'cap', max(c.level)::text, p.name from cap_notices c left join products p on p.id = c.product_id
+      where c.org_id = ${orgId}::uuid group by c.at, c.product_id, p.name order by c.at desc limit ${limit})
       union all
       (select h.hour, null, null, p.name from entitlements n join products p on p.id = n.product_id
       cross join lateral (
@@ -90,11 +97,13 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
   return rows.map(({ at: time, type, threshold, product }) => {
     const path = product === null ? '/credits' : type === null ? '/events' : '/entitlements';
     const what =
-      product === null
-        ? say`${{ name: 'Credits left' }} fell to ${threshold ?? ''}% of what was granted`
-        : type === null
-          ? say`First live usage of ${{ name: product }}`
-          : say`Usage of ${{ name: product }} reached ${threshold ?? ''}% of a cap or limit`;
+      product === null && type === 'cap'
+        ? say`More than ${threshold ?? ''} ${{ name: 'credits' }} were burned in a day`
+        : product === null
+          ? say`${{ name: 'Credits left' }} fell to ${threshold ?? ''}% of what was granted`
+          : type === null
+            ? say`First live usage of ${{ name: product }}`
+            : say`Usage of ${{ name: product }} reached ${threshold ?? ''}% of ${type === 'cap' ? 'its cap' : 'a cap or limit'}`;
     return { at: new Date(time), path, what };
   });
 }
@@ -114,6 +123,8 @@ interface FactsRow {
   isOlder: boolean;
   lastEvent: string | null;
   isSharing: boolean;
+  /** Burned until the same time of last month; null without trends. */
+  burnedBefore: string | null;
   /** Credits of an account by day, otherwise events; null without trends. */
   days: { start: number; quantity: string }[] | null;
 }
@@ -126,6 +137,8 @@ const at = (ms: number): SQL => sql`${new Date(ms).toISOString()}::timestamptz`;
 function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], withTrends: boolean): SQL {
   const month = monthOf(nowMs);
   const [monthMs, weekMs] = [Date.parse(monthRange(month).start), nowMs - PACE_DAYS * DAY_MS];
+  const lastMonthMs = addMonths(new Date(monthMs), -1).getTime();
+  const sameTimeMs = Math.min(lastMonthMs + nowMs - monthMs, monthMs);
   const isListed = (column: SQL) => sql`${column} = any (${textArray(orgIds)}::uuid[])`;
   const first = at(lastDays(new Date(nowMs)).from.getTime());
   const days = sql`select coalesce(json_agg(json_build_object('start', extract(epoch from day at time zone 'UTC') * 1000, 'quantity', quantity::text)), '[]') as days from (
@@ -140,7 +153,10 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
   return sql`
     select o.id::text as "orgId", pl.name as plan, u.use, a.account, coalesce(l.burned, '0') as burned, coalesce(l.pace, '0') as pace,
       l.products as "paceProducts", l.first_at as "firstAt", coalesce(l.is_older, false) as "isOlder", e.last_event as "lastEvent",
-      exists (${sharers(sql`o.id`, t)}) as "isSharing", d.days
+      exists (${sharers(sql`o.id`, t)}) as "isSharing", d.days, (
+        select ${text(sql`sum(case kind when 'burn' then amount else -amount end)`)} from ${t('credit_entries')}
+        where ${withTrends} and org_id = o.id and livemode and at >= ${at(lastMonthMs)} and at < ${at(sameTimeMs)} and kind in ('burn', 'return')
+      ) as "burnedBefore"
     from (select o.id from ${t('organizations')} o where ${t.owns(sql`o.id`)} and ${isListed(sql`o.id`)}) o
     left join lateral (
       select pl.name from ${t('organization_plans')} op join ${t('plans')} pl on pl.slug = op.plan
@@ -239,6 +255,8 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       share,
       percent: use && use.cap !== null && formatShare(use.used, use.cap),
       burned,
+      growth: formatGrowth(burned, row.burnedBefore ?? '0'),
+      burnedBefore: row.burnedBefore,
       credits,
       isSoon,
       last,

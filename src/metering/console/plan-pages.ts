@@ -14,6 +14,8 @@ import {
 } from '../../console/page.js';
 import type { NewCustomerPart } from '../../console/customer-summary.js';
 import type { Tx } from '../../core/db/client.js';
+import { compareDecimals } from '../../core/decimal.js';
+import { listCurrentUse, type ProductUse } from '../dashboard/overview-queries.js';
 import type { Source } from '../../accounts/identity/source.js';
 import { isCurrent, readCredits } from '../credit-grants/credits.js';
 import type { Context } from '../../core/http/context.js';
@@ -27,6 +29,7 @@ import {
   newForm,
   parseQueryForm,
   readQuery,
+  type FormFields,
   type FormState,
 } from '../../core/pages/form.js';
 import { toNamedOptions } from '../../core/pages/format.js';
@@ -34,15 +37,17 @@ import { editRows, rowNumbers, writeFields } from '../../core/pages/rows.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { countAmounts, grantsOf } from '../plans/grants.js';
 import { moveAll } from '../plans/move.js';
-import {
-  endOrganizationPlan,
-  putOrganizationPlan,
-  slugsOf,
-  type PutPlan,
-} from '../plans/organization-plans.js';
+import { endOrganizationPlan, putOrganizationPlan, type PutPlan } from '../plans/organization-plans.js';
 import { periodAt, startOfPeriod } from '../plans/periods.js';
 import { getPlan, putPlan, readProducts, requireProducts } from '../plans/plans.js';
-import { findPlan, listOrganizationsOn, listPlans, listVersions, type Plan } from '../plans/queries.js';
+import {
+  findPlan,
+  listOrganizationsOn,
+  listPlans,
+  listTried,
+  listVersions,
+  type Plan,
+} from '../plans/queries.js';
 import type { Definition } from '../plans/schema.js';
 import { listProducts } from '../entitlements/queries.js';
 import { MAX_PRODUCTS, minuteField } from './entitlement-pages.js';
@@ -56,6 +61,7 @@ import {
   slugsIn,
   withContents,
   withOwnTerms,
+  type ChangeLine,
 } from '../plans/view.js';
 
 const PLANS = `${CONSOLE}/plans`;
@@ -239,7 +245,9 @@ function addCustomerPlan(router: Router, deps: Deps): void {
     const customer = await readCustomer(deps, req);
     const current = await readCurrent(customer.id);
     const isNew = Object.keys(form.values).length === 0;
-    const own = current ? await readOwnTerms(orm, customer.id, slugsOf(current.definition)) : [];
+    const own = current ? await readOwnTerms(orm, customer.id) : [];
+    const plans = await listPlans(orm, { after: undefined, limit: 500 });
+    const tried = await listTried(orm, customer.id);
     const page = {
       view: 'metering/console/customer-plan',
       tab: 'plan',
@@ -249,7 +257,7 @@ function addCustomerPlan(router: Router, deps: Deps): void {
     await renderCustomer(deps, req, res, page, customer, {
       form: {
         ...form,
-        values: isNew && current ? { plan: current.plan, anchor: toField(current.anchor) } : form.values,
+        values: isNew && current ? toCustomerFields(current) : form.values,
       },
       current,
       contents:
@@ -257,7 +265,8 @@ function addCustomerPlan(router: Router, deps: Deps): void {
         (await withContents(orm, [{ definition: withOwnTerms(current.definition, own) }]))[0]!.contents,
       setByHand: own.filter(({ isSetByHand }) => isSetByHand).map(({ terms }) => terms.productSlug),
       preview,
-      plans: toNamedOptions(await listPlans(orm, { after: undefined, limit: 500 })),
+      plans: toNamedOptions(plans),
+      trials: plans.filter(({ slug, definition }) => definition.trial && !tried.includes(slug)),
     });
   };
   addForm(router, '/customers/:slug/plan', {
@@ -299,6 +308,13 @@ function addCustomerPlan(router: Router, deps: Deps): void {
   });
 }
 
+/** A trial goes on unless somebody clears its box. */
+const toCustomerFields = ({ plan, anchor, trialEndsAt }: NonNullable<Current>): FormFields => ({
+  plan,
+  anchor: toField(anchor),
+  ...(trialEndsAt && { trial: 'yes' }),
+});
+
 type Current = Awaited<ReturnType<typeof readPlanView>>;
 
 /** Makes the change, and compares before and after. Entitlements that were set by hand stay, unless they are replaced. */
@@ -310,10 +326,11 @@ async function readEffect(
   at: Date,
   work: () => Promise<PutPlan | undefined>,
 ) {
-  const slugs = [current?.definition, wanted].flatMap((one) => (one ? slugsOf(one) : []));
+  const livemode = true;
   const read = async () => ({
-    credits: await readCredits(tx, { orgId, livemode: true }, at),
-    own: await readOwnTerms(tx, orgId, slugs),
+    credits: await readCredits(tx, { orgId, livemode }, at),
+    own: await readOwnTerms(tx, orgId),
+    use: await listCurrentUse(tx, orgId, { now: at, livemode, limit: MAX_PRODUCTS }),
   });
   const before = await read();
   const row = (await work())?.resource;
@@ -337,7 +354,7 @@ async function readEffect(
     startOfPeriod(every, row!.anchor, periodAt(every, row!.anchor, from) + 1).getTime(),
   );
   return {
-    changes: [...changes, ...stays],
+    changes: [...changes.map((line) => ({ ...line, used: toUsed(line, before.use, after.use) })), ...stays],
     begins: from > at ? from : undefined,
     trialEndsAt: row?.trialEndsAt,
     balances: [before.credits.balance, after.credits.balance],
@@ -347,6 +364,14 @@ async function readEffect(
       .toSorted((a, b) => a.startsAt.getTime() - b.startsAt.getTime()),
     nextCredits: nexts.length === 0 ? undefined : new Date(Math.min(...nexts)),
   };
+}
+
+/** This month's usage of a product whose cap changes, or that the customer loses. */
+function toUsed({ sign, productSlug }: ChangeLine, before: ProductUse[], after: ProductUse[]) {
+  const row = (sign === '−' ? before : after).find((one) => one.productSlug === productSlug);
+  if (!row || sign === '=' || row.usedThisMonth === '0') return undefined;
+  const isOver = row.unitCap !== null && compareDecimals(row.usedThisMonth, row.unitCap) > 0;
+  return { quantity: row.usedThisMonth, metric: row.usageMetric, isOver: isOver || sign === '−' };
 }
 
 const toField = (at: Date): string => at.toISOString().slice(0, 16);

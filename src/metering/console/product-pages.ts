@@ -1,7 +1,6 @@
 import { sql } from 'drizzle-orm';
-import type { Router } from 'express';
+import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { selectFromAll } from '../../core/db/shards.js';
 import { toPlainDecimal } from '../../core/decimal.js';
 import { decimalField, nameField, parseInput, text } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
@@ -9,13 +8,15 @@ import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
+  newForm,
   type FormFields,
+  type FormState,
   parseQueryForm,
   readQuery,
   tryQuery,
 } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import { formatShare } from '../../core/pages/format.js';
+import { formatDecimal } from '../../core/pages/format.js';
 import { monthOf, monthRange } from '../../core/time.js';
 import { featureLines, featuresSchema, writeFeatures } from '../entitlements/features.js';
 import { dimensionKeysSchema } from '../entitlements/operator/schema.js';
@@ -24,10 +25,10 @@ import { listProducts, lockProduct, type Product } from '../entitlements/queries
 import { DEFAULT_MAX_QUANTITY, NO_METRIC } from '../entitlements/table.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
-import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
-import { archiveSchema } from '../../console/customer-pages.js';
+import { archiveSchema } from '../../console/customer-settings-pages.js';
 import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from '../../console/page.js';
 import { toCreditPrice } from '../entitlements/price.js';
 import { addPrice } from './price-pages.js';
@@ -104,68 +105,119 @@ function addNew(router: Router, deps: ConsoleDeps): void {
   });
 }
 
+/** A change that touches customers is previewed. */
 function addEdit(router: Router, deps: ConsoleDeps): void {
+  const show = async (req: Request, res: Response, form: FormState) => {
+    const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
+    const page = { view: 'metering/console/product', title: product.name, section: 'products', notices };
+    const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
+    const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
+    const price = toCreditPrice(product);
+    const use = product.usageMetric === NO_METRIC ? undefined : await readUse(deps, product);
+    await renderPage(deps, req, res, page, { form: { ...form, values }, product, price, stripeProblem, use });
+  };
   addForm(router, '/products/:slug', {
-    async act(req, res, fields) {
-      const { slug } = await getProduct(deps.db.orm, readSlug(req, 'product'));
-      const typed = parseInput(productSchema, filledIn(fields));
-      await changeAsOperator(deps, req, res, (tx, source) =>
-        putProduct(tx, slug, toInput(typed, fields), source),
-      );
+    async act(req, res, { step, ...fields }) {
+      const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
+      const { slug } = product;
+      if (step === 'edit') return show(req, res, newForm(fields));
+      const input = toInput(parseInput(productSchema, filledIn(fields)), fields);
+      if (step !== 'save') {
+        const after = await rehearseAsOperator(deps, req, res, async (tx, source) => {
+          await putProduct(tx, slug, input, source);
+          return getProduct(tx, slug);
+        });
+        const changes = listProductChanges(product, after);
+        const use = changes.length > 0 ? await readUse(deps, product, after) : undefined;
+        if (use && use.customers > 0) {
+          const page = { view: 'metering/console/product-preview', title: product.name, section: 'products' };
+          return renderPage(deps, req, res, page, { product, changes, use, fields: Object.entries(fields) });
+        }
+      }
+      await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, input, source));
       res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: 'saved' }));
     },
-    async show(req, res, form) {
-      const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
-      const page = { view: 'metering/console/product', title: product.name, section: 'products', notices };
-      const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
-      const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
-      const price = toCreditPrice(product);
-      const usage = product.usageMetric === NO_METRIC ? [] : await readCustomers(deps, product);
-      const data = { form: { ...form, values }, product, price, stripeProblem, usage };
-      await renderPage(deps, req, res, page, data);
-    },
+    show,
   });
 }
 
 const SHOWN_CUSTOMERS = 10;
 
-/** Customers with an entitlement or with live usage this month, by slug. */
-async function readCustomers({ db, clock }: ConsoleDeps, { id, usageMetric, unitCap, creditPrice }: Product) {
+/** Lists the changes that customers notice. */
+function listProductChanges(before: Product, after: Product) {
+  const words: [string, (product: Product) => string][] = [
+    ['Metric', ({ usageMetric }) => usageMetric || 'none'],
+    ['Cap', ({ unitCap }) => (unitCap === null ? 'none' : formatDecimal(unitCap))],
+    [
+      'Maximum per event',
+      ({ maxQuantity: most }) => (most === DEFAULT_MAX_QUANTITY ? 'none' : formatDecimal(most)),
+    ],
+    ['Features', ({ features }) => writeFeatures(features).split('\n').join(', ') || 'none'],
+  ];
+  return words.flatMap(([label, write]) => {
+    const [was, will] = [write(before), write(after)];
+    return was === will ? [] : [{ sign: '~', text: `${label}: ${was} → ${will}` }];
+  });
+}
+
+interface UseRow {
+  slug: string;
+  name: string;
+  used: string;
+  events: string;
+  /** Null without an entitlement. */
+  isOwn: boolean | null;
+  cap: string | null;
+  capAfter: string | null;
+  credits: string;
+  /** Count all customers with an entitlement, shown or not; `over`, those that only the change puts over the cap. */
+  customers: number;
+  over: number;
+}
+
+/** Customers with an entitlement or with live usage this month, nearest to the cap first. */
+async function readUse({ db, clock }: ConsoleDeps, product: Product, after = product) {
   const month = monthOf(clock.now());
-  const ofProduct = sql`org_id = o.id and product_id = ${id}::uuid`;
+  const ofProduct = sql`org_id = o.id and product_id = ${product.id}::uuid`;
   const since = sql`${monthRange(month).start}::timestamptz`;
-  const rows = await selectFromAll<Record<'slug' | 'name' | 'used' | 'events' | 'cap' | 'credits', string>>(
-    db,
-    (t) => sql`
-      select o.slug, o.name, trim_scale(coalesce(u.quantity, 0))::text as used, coalesce(u.events, 0)::text as events,
-        coalesce(e.cap, 'none') as cap, (
+  const capOf = ({ unitCap }: Product) =>
+    sql`case when has_own_cap then unit_cap else ${unitCap}::numeric end`;
+  const groups = await Promise.all(
+    db.shards.groups.map((group) =>
+      group.select<UseRow>(
+        (t) => sql`
+      select o.slug, o.name, trim_scale(n.used)::text as used, coalesce(u.events, 0)::text as events, e.has_own_cap as "isOwn",
+        trim_scale(e.cap)::text as cap, trim_scale(e.after)::text as "capAfter", (
           select coalesce(trim_scale(sum(case kind when 'burn' then amount else -amount end)), 0)::text from ${t('credit_entries')}
           where ${ofProduct} and livemode and at >= ${since} and hour >= ${since} and kind in ('burn', 'return')
-        ) as credits
+        ) as credits, (count(e.has_own_cap) over ())::int as customers, (count(*) filter (where n.used > e.after and (e.cap is null or n.used <= e.cap)) over ())::int as over
       from ${t('organizations')} o
       left join lateral (
         select quantity, events from ${t('usage_totals')}
-        where ${ofProduct} and livemode and period = ${month}::date and metric = ${usageMetric} limit 1
+        where ${ofProduct} and livemode and period = ${month}::date and metric = ${after.usageMetric} limit 1
       ) u on true
       left join lateral (
-        select coalesce((case when has_own_cap then unit_cap else ${unitCap}::numeric end)::text, '') as cap from ${t('entitlements')}
-        where ${ofProduct} limit 1
+        select has_own_cap, ${capOf(product)} as cap, ${capOf(after)} as after from ${t('entitlements')} where ${ofProduct} limit 1
       ) e on true
-      where ${t.owns(sql`o.id`)} and o.archived_at is null and (u.quantity is not null or e.cap is not null)
-      order by o.slug limit ${SHOWN_CUSTOMERS}`,
-    ({ slug }) => [slug],
-    SHOWN_CUSTOMERS,
+      cross join lateral (select coalesce(u.quantity, 0) as used) n
+      where ${t.owns(sql`o.id`)} and o.archived_at is null and (u.quantity is not null or e.has_own_cap is not null)
+      order by n.used / nullif(e.after, 0) desc nulls last, n.used desc, o.slug limit ${SHOWN_CUSTOMERS}`,
+      ),
+    ),
   );
-  return rows.map(({ slug, name, used, events, cap, credits }) => ({
-    slug,
-    name,
-    cells: [
-      { amount: used, text: usageMetric },
-      { text: cap === 'none' ? 'Not entitled' : cap === '' ? 'No cap' : formatShare(used, cap) },
-      ...(creditPrice === null ? [] : [{ amount: credits }]),
-      { amount: events },
-    ],
-  }));
+  const share = ({ used, capAfter }: UseRow) => Number(used) / Number(capAfter ?? Infinity);
+  const sum = (name: 'customers' | 'over') =>
+    groups.reduce((total, [first]) => total + (first?.[name] ?? 0), 0);
+  return {
+    month: new Date(monthRange(month).start),
+    metric: after.usageMetric,
+    customers: sum('customers'),
+    over: sum('over'),
+    rows: groups
+      .flat()
+      .toSorted((a, b) => share(b) - share(a))
+      .slice(0, SHOWN_CUSTOMERS),
+  };
 }
 
 function addArchive(router: Router, deps: ConsoleDeps): void {

@@ -71,11 +71,12 @@ function addEvents(router: Router, deps: ConsoleDeps): void {
       modes: toModeTabs(path, { product: product?.slug }, mode),
       productOptions: toProductOptions(products),
       isSearched: searched,
+      dimensions: searched ? 'Dimensions' : product?.dimensions.join(', '),
       events: events.map((event) => ({
         ...event,
         occurredAt: new Date(event.occurredAt),
-        part: [event.subject, ...Object.values(decodeDimensions(event.keys, event.dimensions) ?? {})]
-          .filter(Boolean)
+        values: Object.entries(decodeDimensions(event.keys, event.dimensions) ?? {})
+          .map(([name, value]) => (searched ? `${name}: ${value}` : value))
           .join(', '),
         counted: currentQuantity(event),
         credits: event.creditPrice === '0' ? undefined : creditsOf(event),

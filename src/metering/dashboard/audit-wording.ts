@@ -34,9 +34,9 @@ const sentences: Wording['sentences'] = {
   'credits.granted': (entry) =>
     isOfPlan(entry)
       ? say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)} of the plan`
-      : say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)}: ${target(entry)}`,
+      : say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)}: ${reason(entry, entry.details.after)}`,
   'credits.voided': (entry) =>
-    say`Voided the ${mode(entry)}credit grant ${isOfPlan(entry) ? 'of the plan' : target(entry)}, which had ${credits(textOf(entry.details, 'forfeited'))} left`,
+    say`Voided a grant ${isOfPlan(entry) ? 'of the plan ' : ''}with ${credits(textOf(entry.details, 'forfeited'), entry)} left: ${reason(entry, entry.details)}`,
   'credits.forgiven': (entry) =>
     say`Forgave an overdraft of ${target(entry)} of ${credits(textOf(entry.details, 'forgiven'), entry)}`,
   'plan.started': (entry) => say`Put the Organization on the plan ${target(entry)}`,
@@ -82,6 +82,11 @@ const isOfPlan = ({ target: key }: LoggedAction): boolean => key.startsWith('pla
 
 const target = (entry: LoggedAction) => ({
   name: entry.name ?? entry.target,
+  href: linkTo({ pages }, entry),
+});
+
+const reason = (entry: LoggedAction, details: unknown) => ({
+  name: textOf(details, 'reason') || entry.target,
   href: linkTo({ pages }, entry),
 });
 

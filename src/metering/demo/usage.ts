@@ -9,11 +9,11 @@ import {
   type MinuteCalls,
 } from '../../accounts/api-keys/key-use-queries.js';
 import type { Orm, Run } from '../../core/db/client.js';
-import type { Context } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, monthOf } from '../../core/time.js';
 import type { DemoData } from '../../demo/demo.js';
 import { toBatch } from '../ingestion/batch.js';
 import { recordBatches } from '../ingestion/flush.js';
+import { createCapNotices, type NoticeDeps } from '../notices/notices.js';
 import type { UsageEvent } from '../ingestion/schema.js';
 
 const DAYS = 70;
@@ -23,8 +23,8 @@ const phases = [
   { days: 1, hours: 2 },
   { days: 0, hours: 1 },
 ];
-/** Ingestion refuses older events. */
-const BATCH_MS = 6 * DAY_MS;
+/** Ingestion refuses older events, and notices have the time of their batch. */
+const BATCH_MS = 2 * DAY_MS;
 const BATCH = 250;
 const RECEIPTS = '5e0f4a3c-3b1d-4d6e-9a55-6f1f0a3c7d21';
 
@@ -37,10 +37,11 @@ interface DemoKey {
 
 /** Ten weeks through normal ingestion. One product comes close to its cap in each month. */
 export async function seedDemoUsage(
-  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  deps: NoticeDeps,
   demo: Pick<DemoData, 'keys' | 'products'>,
   signal?: AbortSignal,
 ): Promise<void> {
+  const { db, clock } = deps;
   const now = clock.now();
   const keys = listKeys(demo.keys).map((key) => ({
     key,
@@ -55,10 +56,12 @@ export async function seedDemoUsage(
     }),
   );
   // Credits burn in chronological order.
+  const report = (nowMs: number) => createCapNotices({ ...deps, clock: { now: () => nowMs } })();
   for (const batch of batches.toSorted((a, b) => a.receivedAtMs - b.receivedAtMs)) {
     signal?.throwIfAborted();
     const { run } = await db.shards.locate(batch.hashedSecret);
     await recordBatches(run, [batch], batch.receivedAtMs);
+    await report(batch.receivedAtMs);
   }
   for (const { key, hashedSecret, events } of keys) {
     const { run } = await db.shards.locate(hashedSecret);

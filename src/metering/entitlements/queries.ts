@@ -99,12 +99,12 @@ export async function listGrants(orm: Orm, orgId: string, { after, limit }: Rang
 export const listGrantsOf = (
   orm: Orm,
   orgIds: readonly string[],
-  slugs: readonly string[],
+  slugs?: readonly string[],
 ): Promise<Grant[]> =>
   selectGrants(orm).where(
     and(
       inArray(entitlements.orgId, [...orgIds]),
-      or(inArray(products.slug, [...slugs]), isNotNull(entitlements.plan)),
+      slugs && or(inArray(products.slug, [...slugs]), isNotNull(entitlements.plan)),
     ),
   );
 

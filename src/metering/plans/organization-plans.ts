@@ -97,7 +97,7 @@ function beginTrial(
 const readDefinitionOf = async (orm: Orm, { plan, version }: OrganizationPlan): Promise<Definition> =>
   (await findPlan(orm, plan, version))!.definition;
 
-export const slugsOf = ({ entitlements }: Definition) => entitlements.map(({ productSlug }) => productSlug);
+const slugsOf = ({ entitlements }: Definition) => entitlements.map(({ productSlug }) => productSlug);
 
 /** One Organization's. */
 interface PlanChange {

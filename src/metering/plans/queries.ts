@@ -94,6 +94,12 @@ export async function findOrganizationPlan(orm: Orm, orgId: string): Promise<Org
   return row;
 }
 
+/** The plans of which the Organization has had a trial, or is on now. */
+export async function listTried(orm: Orm, orgId: string): Promise<string[]> {
+  const [row] = await orm.select().from(organizationPlans).where(eq(organizationPlans.orgId, orgId));
+  return row ? [...row.tried, ...(row.endedAt === null ? [row.plan] : [])] : [];
+}
+
 /** Also one that has ended. The Organization must be locked. */
 export async function lockOrganizationPlan(tx: Tx, orgId: string): Promise<OrganizationPlan | undefined> {
   const [row] = await tx

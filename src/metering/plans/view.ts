@@ -14,6 +14,10 @@ import type { Definition, PlanGrant } from './schema.js';
 export interface ChangeLine {
   sign: '+' | '−' | '~' | '=';
   text: string;
+  /** For an entitlement only. */
+  productSlug?: string | undefined;
+  /** This month's usage, where the change limits it. */
+  used?: { quantity: string; metric: string; isOver: boolean } | undefined;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -21,8 +25,7 @@ type Fields = Readonly<Record<string, unknown>>;
 interface Part {
   title: string;
   fields: Fields;
-  /** The meaning of absent fields. */
-  also?: string | undefined;
+  productSlug?: string;
 }
 
 type Terms = Definition['entitlements'][number];
@@ -34,10 +37,9 @@ function partsOf(definition: Definition | undefined, products: ReadonlyMap<strin
     ...entitlements.map(({ productSlug, ...fields }) => {
       const product = products.get(productSlug);
       const title = product?.name ?? productSlug;
-      const hasProductsCap =
-        fields.unitCap === undefined && product !== undefined && product.usageMetric !== '';
-      const also = hasProductsCap ? `the product’s cap: ${formatCap(product.unitCap)}` : undefined;
-      return [`entitlement ${productSlug}`, { title, fields, also }] as const;
+      const ofProduct = product && product.usageMetric !== '' ? { ofProduct: product.unitCap } : undefined;
+      const unitCap = fields.unitCap === undefined ? ofProduct : fields.unitCap;
+      return [`entitlement ${productSlug}`, { title, fields: { ...fields, unitCap }, productSlug }] as const;
     }),
     ...nameGrants(grants, products).map(
       (grant) => [`grant ${grant.key} ${grant.every}`, toGrantPart(grant)] as const,
@@ -55,8 +57,6 @@ function partsOf(definition: Definition | undefined, products: ReadonlyMap<strin
       : []),
   ]);
 }
-
-const formatCap = (cap: string | null): string => (cap === null ? 'none' : formatDecimal(cap));
 
 /** Names the products that they pay for. */
 const nameGrants = (grants: readonly PlanGrant[], products: ReadonlyMap<string, Product>): PlanGrant[] =>
@@ -76,15 +76,20 @@ export const slugsIn = ({ entitlements, grants, trial }: Definition): string[] =
   ...[...grants, ...(trial?.grants ?? [])].flatMap(({ productSlugs }) => productSlugs ?? []),
 ];
 
-type Values = Omit<Terms, 'productSlug'> &
-  Omit<PlanGrant, 'key' | 'every'> &
+type Values = Omit<Terms, 'productSlug' | 'unitCap'> & {
+  unitCap?: string | null | { ofProduct: string | null };
+} & Omit<PlanGrant, 'key' | 'every'> &
   NonNullable<Definition['trial']>;
 
 /** The words for each field. An undefined value is the default. */
 const phrases: { [Field in keyof Values]-?: (value: Values[Field] | undefined) => string } = {
   kind: (kind) => (kind === 'live' ? 'live' : 'read only'),
-  unitCap: (cap) =>
-    cap === undefined ? 'the product’s cap' : cap === null ? 'no cap' : `cap ${formatDecimal(cap)}`,
+  unitCap: (cap = null) =>
+    cap === null
+      ? 'no cap'
+      : typeof cap === 'string'
+        ? `cap ${formatDecimal(cap)}`
+        : `the product’s cap: ${cap.ofProduct === null ? 'none' : formatDecimal(cap.ofProduct)}`,
   limits: (limits = []) => limits.map(writeLimit).join(', ') || 'no limits',
   thresholds: (percents) => `warnings at ${(percents ?? defaultThresholds).join(', ')}%`,
   features: (features = {}) =>
@@ -108,11 +113,10 @@ const writeLimit = ({ quantity, window, enforcement, per }: UsageLimit): string 
 const write = (field: string, value: unknown): string =>
   (phrases[field as keyof Values] as (value: unknown) => string)(value);
 
-const writePart = ({ title, fields, also }: Part): string =>
-  `${title}: ${[
-    ...Object.entries(fields).flatMap(([field, value]) => (value === undefined ? [] : write(field, value))),
-    ...(also ? [also] : []),
-  ].join(', ')}`;
+const writePart = ({ title, fields }: Part): string =>
+  `${title}: ${Object.entries(fields)
+    .flatMap(([field, value]) => (value === undefined ? [] : write(field, value)))
+    .join(', ')}`;
 
 /** Lists what a change of the definition adds, removes and changes. `isWhole` also lists what stays. */
 export async function listChanges(
@@ -128,21 +132,23 @@ export async function listChanges(
   const [old, wanted] = [partsOf(before, products), partsOf(after, products)];
   return [...new Set([...old.keys(), ...wanted.keys()])].toSorted().flatMap((name): ChangeLine[] => {
     const [from, to] = [old.get(name), wanted.get(name)];
-    if (!to) return [{ sign: '−', text: from!.title }];
-    if (!from) return [{ sign: '+', text: writePart(to) }];
+    const { productSlug } = (to ?? from)!;
+    if (!to) return [{ sign: '−', text: from!.title, productSlug }];
+    if (!from) return [{ sign: '+', text: writePart(to), productSlug }];
     const changes = [...new Set([...Object.keys(from.fields), ...Object.keys(to.fields)])].flatMap(
       (field): ChangeLine[] => {
         const [was, will] = [from, to].map(({ fields }) => write(field, fields[field]));
-        return was === will ? [] : [{ sign: '~', text: `${to.title}: ${was} → ${will}` }];
+        const isCap = field === 'unitCap';
+        const text = `${to.title}: ${was} → ${will}`;
+        return was === will ? [] : [{ sign: '~', text, productSlug: isCap ? productSlug : undefined }];
       },
     );
     return isWhole && changes.length === 0 ? [{ sign: '=', text: writePart(to) }] : changes;
   });
 }
 
-/** The entitlements that the Organization has for the products and from its plan. */
-export async function readOwnTerms(orm: Orm, orgId: string, slugs: readonly string[]) {
-  const grants = await listGrantsOf(orm, [orgId], slugs);
+export async function readOwnTerms(orm: Orm, orgId: string) {
+  const grants = await listGrantsOf(orm, [orgId]);
   return grants.map(({ plan, productName, productSlug, kind, hasOwnCap, unitCap, ...own }) => ({
     isSetByHand: plan === null,
     name: productName,

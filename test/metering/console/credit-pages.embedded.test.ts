@@ -90,7 +90,7 @@ describe('a grant', () => {
     expect(page).toContain('Grant 1,000.5 live credits Balance −25 → 975.5 at once');
     expect(page).toContain('11:00 UTC');
     expect(page).toContain('50% of what is left rolls over for 30 days');
-    expect(page).toContain('First, with priority 50');
+    expect(page).toContain('Burns First Priority 50');
     expect(page).toContain(`It pays 25 of ${product.slug} at once.`);
     expect((await post('/grant', { ...typed, step: 'edit' })).text).toMatch(/value="1,000\.5"[\s\S]*checked/);
     expect(await grants()).toEqual([]);
@@ -140,13 +140,20 @@ describe('a grant', () => {
     await give({ ...form, grantKey: 'first', priority: '10' });
     await give({ ...form, grantKey: 'never ends' });
     const soon = { ...form, expiresAt: '2126-01-01T00:00' };
-    expect(readText((await post('/grant', soon)).text)).toContain(
-      'With priority 50, after 1 other grant: first',
-    );
+    expect(readText((await post('/grant', soon)).text)).toContain('Burns After Invoice 1 Priority 50');
     const last = readText(
       (await post('/grant', { ...form, priority: '60', startsAt: '2126-01-01 00:00' })).text,
     );
-    expect(last).toMatch(/after 2 other grants: first never ends/);
+    expect(last).toContain('Burns After Invoice 1 , Invoice 1 Priority 60');
+    await give({
+      ...form,
+      grantKey: 'later',
+      priority: '5',
+      startsAt: '2125-01-01 00:00',
+      reason: 'January',
+    });
+    const first = readText((await post('/grant', { ...form, priority: '6' })).text);
+    expect(first).toMatch(/Burns First, until January begins on 1 Jan 2125/);
     expect(last).toMatch(/Balance 2,001 → 2,001 until it begins/);
   });
 
@@ -188,6 +195,20 @@ describe('a grant', () => {
     expect(text).toContain(`id="field-${name}-error">${message}`);
     if (name !== 'reason') expect(text).toContain('value="Invoice 1"');
     expect(await grants()).toEqual([]);
+  });
+
+  it('reports all mistakes at once, with times as the page writes them', async () => {
+    const { post } = await scene();
+    const times = { startsAt: '2126-12-05T00:00', expiresAt: '2126-12-01T00:00' };
+    const { text } = await post('/grant', { ...form, ...times, amount: 'abc', percent: '50' });
+    for (const [name, message] of [
+      ['amount', 'Must be a number'],
+      ['expiresAt', 'Must be later than the start'],
+      ['days', 'Required for a rollover'],
+    ])
+      expect(text).toContain(`id="field-${name}-error">${message}`);
+    const past = (await post('/grant', { ...form, expiresAt: '2020-01-01T00:00' })).text;
+    expect(past).toMatch(/later than the start, \d{1,2} \w{3,4} \d{4}, \d\d:\d\d UTC/);
   });
 
   it('for a product that does not exist is refused', async () => {

@@ -73,7 +73,7 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
   expect((await post(own, { plan, step: 'save' })).status).toBe(303);
   const toWords = (text: string) => text.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
   for (const path of [`/console/customers/${slug}`, `/console/customers/${slug}/audit-log`])
-    expect(toWords(await get(path))).toContain('Put the Organization on the plan Team');
+    expect(toWords(await get(path))).toContain('Put the customer on the plan Team');
   expect(toWords(await get('/console/audit-log'))).toContain('Created the plan Team');
   const tab = `href="/console/customers/${slug}/plan"><bdi>Team</bdi>`;
   expect(await get(`/console/customers/${slug}`)).toContain(tab);
@@ -153,6 +153,65 @@ grants: [{ key: credits, amount: 1500, every: month, expires: period }]`;
   );
   expect(again).toContain('Save Team for Northwind Labs');
   expect(await preview({ plan: '' })).toContain('End the plan of Northwind Labs');
+});
+
+it('the preview of a customer’s plan says what would be over the cap, what goes and what stays', async () => {
+  const product = await createProduct(database.db, { name: 'Forecasts', unitCap: '10000' });
+  const other = await createProduct(database.db, { name: 'Tiles' });
+  const { id: orgId, slug } = await createOrganization(database.db);
+  const plan = `small-${slug}`;
+  const definition = `entitlements: [{ productSlug: ${product.slug}, unitCap: 1000 }]\ntrial: { days: 14 }`;
+  await post('/console/new-plan', { name: 'Small', slug: plan, definition, step: 'save' });
+  const customer = `/console/customers/${slug}`;
+  for (const one of [product, other])
+    await post(`${customer}/entitlement`, {
+      product: one.slug,
+      kind: 'live',
+      cap: 'product',
+      thresholds: '80',
+    });
+  const use = { orgId, productId: product.id, period: monthOf(Date.now()), livemode: true, metric: 'calls' };
+  await database.db.orm.insert(usageTotals).values({ ...use, quantity: '9197', events: 1 });
+  const preview = async (form: Record<string, string>) =>
+    (await post(`${customer}/plan`, form)).text
+      .split('<main')[1]!
+      .replaceAll(/<[^>]*>|\s+/g, ' ')
+      .replaceAll(/ +/g, ' ');
+  const replacing = await preview({ plan, replace: 'yes' });
+  expect(replacing).toContain(
+    'Forecasts: the product’s cap: 10,000 → cap 1,000 ; 9,197 calls used this month, so over the cap at once',
+  );
+  expect(replacing).toContain('Tiles: stays as it was set by hand');
+  expect(await get(`${customer}/plan`)).toContain('Begin with a trial');
+  await post(`${customer}/plan`, { plan, replace: 'yes', trial: 'yes', step: 'save' });
+  expect(await get(`${customer}/plan`)).toMatch(/name="trial"[^<]*checked[^<]*<span>Keep the trial/);
+  expect(await preview({ plan: '' })).toContain('Forecasts ; 9,197 calls used this month');
+  await post(`${customer}/plan`, { plan, step: 'save' });
+  expect(await get(`${customer}/plan`)).not.toContain('name="trial"');
+});
+
+it('a change of a product is previewed by customer before it is saved', async () => {
+  const product = await createProduct(database.db, { name: 'Forecasts', unitCap: '10000' });
+  const { id: orgId, slug } = await createOrganization(database.db, { name: 'Northwind Labs' });
+  const byHand = { product: product.slug, kind: 'live', cap: 'product', thresholds: '80' };
+  await post(`/console/customers/${slug}/entitlement`, byHand);
+  const use = { orgId, productId: product.id, period: monthOf(Date.now()), livemode: true, metric: 'calls' };
+  await database.db.orm.insert(usageTotals).values({ ...use, quantity: '9197', events: 1 });
+  const path = `/console/products/${product.slug}`;
+  const form = { name: 'Forecasts', usageMetric: 'calls', unitCap: '1000' };
+  const preview = (await post(path, form)).text;
+  for (const part of [
+    'For 1 customer',
+    'Cap: 10,000 → 1,000',
+    '1 customer is over the new cap at once',
+    '919.7%',
+  ])
+    expect(preview).toContain(part);
+  expect(preview).toContain(`href="/console/customers/${slug}"`);
+  expect(await get(path)).toContain('value="10000"');
+  expect((await post(path, { ...form, step: 'edit' })).text).toContain('value="1000"');
+  expect((await post(path, { ...form, step: 'save' })).status).toBe(303);
+  expect((await post(path, { ...form, name: 'Renamed' })).status).toBe(303);
 });
 
 describe('a plan in rows', () => {

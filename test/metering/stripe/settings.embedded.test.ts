@@ -106,7 +106,7 @@ describe('the console', () => {
   it('sets and clears the meter of a product', async () => {
     const { product } = await createTenant(database.db);
     const path = `/console/products/${product.slug}`;
-    const form = { name: product.name, usageMetric: 'calls' };
+    const form = { name: product.name, usageMetric: 'calls', step: 'save' };
     expect((await post(path, { ...form, stripeMeterEvent: 'api <b>' })).status).toBe(303);
     expect(await open(path)).toContain('value="api &lt;b&gt;"');
     expect((await post(path, form)).status).toBe(303);

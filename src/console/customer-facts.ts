@@ -1,0 +1,90 @@
+import { setTimeout } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import type { Context } from '../core/http/context.js';
+import { inChunks, shareRun } from '../core/steps.js';
+import { MINUTE_MS } from '../core/time.js';
+import type { Wording } from '../accounts/audit/wording.js';
+import { countFailingWebhooks, findIds, ownSignals, type Customer, type Signal } from './customer-queries.js';
+import type { CustomerFacts, CustomerSummary, SortedFacts } from './customer-summary.js';
+import { addressOf, type ConsoleDeps } from './page.js';
+
+export interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log' | 'metrics'> {
+  wording: Wording;
+  summaries: readonly CustomerSummary[];
+}
+
+export interface AllFacts {
+  atMs: number;
+  /** By product, then by customer; at last, those that need attention. The page puts newer facts of the listed customers here. */
+  facts: Map<string, SortedFacts>[];
+  failingWebhooks: number;
+}
+
+/** A larger installation's page shows older figures, or none. */
+const PATIENCE_MS = 500;
+/** In one statement. */
+const READ_CUSTOMERS = 1000;
+
+/** Two other signals do not outweigh it. */
+const URGENT = 3;
+
+/** Reads every customer's facts when they are older than a minute, and waits for them only if a page needs them. */
+export function createReader(deps: CustomerDeps) {
+  let latest: AllFacts | undefined;
+  const { run } = shareRun(async () => (latest = await readAllFacts(deps)));
+  const refresh = () =>
+    run().catch((error: unknown) => {
+      deps.log.warn({ err: error }, 'the figures of all customers could not be read');
+      return latest;
+    });
+  const read = async (isNeeded: boolean): Promise<AllFacts | undefined> => {
+    if (latest && Math.abs(deps.clock.now() - latest.atMs) < MINUTE_MS) return latest;
+    if (isNeeded && !latest) return run();
+    return Promise.race([refresh(), setTimeout(PATIENCE_MS, undefined, { ref: false }).then(() => latest)]);
+  };
+  return { read, forget: () => (latest = undefined) };
+}
+
+async function readAllFacts({ db, clock, summaries }: CustomerDeps): Promise<AllFacts> {
+  const atMs = clock.now();
+  const ids = await findIds(db, sql`true`);
+  const facts = summaries.map(() => new Map<string, SortedFacts>());
+  for (const some of inChunks(ids, READ_CUSTOMERS))
+    for (const [i, summary] of summaries.entries())
+      for (const [id, { keys, signals }] of await summary.read(db, atMs, some, false))
+        facts[i]!.set(id, { keys, signals });
+  const needs = new Map<string, SortedFacts>();
+  const note = (id: string, { isUrgent }: Signal) => {
+    const attention = Number(needs.get(id)?.keys.attention ?? 0) + (isUrgent ? URGENT : 1);
+    needs.set(id, { keys: { attention }, signals: [] });
+  };
+  for (const signal of ownSignals)
+    for (const id of await findIds(db, signal.condition!(atMs))) note(id, signal);
+  for (const [i, summary] of summaries.entries())
+    for (const [id, { signals }] of facts[i]!)
+      for (const signal of summary.signals) if (signals.includes(signal.id)) note(id, signal);
+  return { atMs, facts: [...facts, needs], failingWebhooks: await countFailingWebhooks(db) };
+}
+
+export async function toCustomerViews(
+  { db, clock, summaries }: CustomerDeps,
+  customers: Customer[],
+  older: AllFacts['facts'] = [],
+) {
+  const ids = customers.map(({ id }) => id);
+  const facts: Map<string, CustomerFacts>[] = [];
+  for (const [i, summary] of summaries.entries()) {
+    const read = await summary.read(db, clock.now(), ids, true);
+    for (const [id, { keys, signals }] of read) if (older[i]?.has(id)) older[i].set(id, { keys, signals });
+    facts.push(read);
+  }
+  return customers.map((customer) => {
+    const parts = facts.map((own) => own.get(customer.id)!);
+    return {
+      ...customer,
+      href: addressOf(customer.slug),
+      parts: parts.map(({ data }) => data),
+      flags: parts.flatMap(({ flags }) => flags),
+    };
+  });
+}
