@@ -28,6 +28,8 @@ beforeAll(() => {
 beforeEach(() => void (texts = []));
 const service = useServiceOn(() => faulty.db);
 const other = useServiceOn(() => faulty.db);
+/** Far from a month's end, which only one of the clocks might have passed. */
+beforeAll(() => [service, other].forEach(({ clock }) => clock.set('2026-03-04T10:00:00Z')));
 
 const limits = [{ quantity: '1', window: 'calendar_month', enforcement: 'warn' as const }];
 
