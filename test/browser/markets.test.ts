@@ -119,7 +119,7 @@ it('the limit of a ticket is the current price until the reader changes it', asy
   const { ticker } = findMarket();
   const page = await world.visit({ as: browser });
   const streamed = page.waitForRequest('**/stream?station=*');
-  await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1&signal=1`);
+  await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1`);
   await streamed;
   const limit = page.getByLabel('Limit in cents');
   const priceOf = () => world.service.trading.snapshots.current!.markets.get(ticker)!.yesAsk;
@@ -148,9 +148,8 @@ it('a ticket has one limit everywhere, and places no second order without a chan
   const { browser, organization } = await signedIn(world.db, world.service.url);
   const { ticker, yesAsk } = findMarket();
   const page = await world.visit({ as: browser });
-  await page.goto(
-    `/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1&signal=${inCents(yesAsk! + 5n * CENT)}`,
-  );
+  const limitPrice = inCents(yesAsk! + 5n * CENT);
+  await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1&limitPrice=${limitPrice}`);
   const limit = page.getByLabel('Limit in cents');
   const shown = async () => ({
     field: await limit.inputValue(),

@@ -96,7 +96,6 @@ export const toCrpsChart = (points: readonly CrpsPoint[], marks: readonly Mark[]
       { name: 'model', label: 'Model' },
       { name: 'market', label: 'Market' },
       { name: 'raw', label: 'Raw model' },
-      { name: 'climate', label: 'Usual weather' },
     ],
     points: points.map(({ date, n, ...values }) => ({ date, n, values })),
   });

@@ -124,7 +124,8 @@ export interface LiveExecutor {
 
 /** The change to one number that would let the order pass now. */
 export type Remedy =
-  | { field: 'contracts'; atMost: number }
+  /** With one more contract, `error` would refuse the order. */
+  | { field: 'contracts'; atMost: number; error: AppError | undefined }
   | { field: 'limitPrice'; bound: 'at most' | 'at least'; price: Micros };
 
 export interface OrderRefusal {

@@ -47,10 +47,13 @@ function attempt<T>(check: () => T): T | AppError {
 }
 
 function findRemedy(input: PaperOrder, grounds: Grounds): Remedy | null {
-  const passes = (changes: Partial<PaperOrder>) =>
-    !(attempt(() => assertAllowed({ ...input, ...changes }, grounds)) instanceof AppError);
+  const refusalOf = (changes: Partial<PaperOrder>) => {
+    const found = attempt(() => assertAllowed({ ...input, ...changes }, grounds));
+    return found instanceof AppError ? found : undefined;
+  };
+  const passes = (changes: Partial<PaperOrder>) => refusalOf(changes) === undefined;
   const atMost = largest(Math.ceil(input.contracts) - 1, (contracts) => passes({ contracts }));
-  if (atMost > 0) return { field: 'contracts', atMost };
+  if (atMost > 0) return { field: 'contracts', atMost, error: refusalOf({ contracts: atMost + 1 }) };
 
   const { side, action, limitPrice } = input;
   const isBuy = action === 'buy';

@@ -88,24 +88,21 @@ interface TicketChoice {
   action?: Action;
   contracts?: number;
   limitPrice?: Micros;
-  /** The ticket starts with the price that fills the order within it, or else with the best price. */
-  signal?: Micros;
   timeInForce?: TimeInForce;
   postOnly?: 'yes';
 }
 
-export const ticketAddress = (ticker: string, { limitPrice, signal, ...choice }: TicketChoice = {}): string =>
+export const ticketAddress = (ticker: string, { limitPrice, ...choice }: TicketChoice = {}): string =>
   toAddress(`${MARKETS_PATH}/${encodeURIComponent(ticker)}`, {
     ...choice,
     limitPrice: limitPrice === undefined ? undefined : inCents(limitPrice),
-    signal: signal === undefined ? undefined : inCents(signal),
   });
 
 /** The desk after a change of an order. */
 export const deskAddress = (
   ticker: string,
-  { id, done, ...choice }: { id: string; done: string } & Pick<TicketChoice, 'side' | 'action' | 'contracts'>,
-): string => toAddress(ticketAddress(ticker), { ...choice, order: id, done });
+  { id, done, ...fields }: { id: string; done: string } & Query,
+): string => toAddress(ticketAddress(ticker), { ...fields, order: id, done });
 
 /** `42` or `42.5`, as the ticket's fields contain prices. */
 export const inCents = (price: Micros): string => String(Number(price) / Number(CENT));

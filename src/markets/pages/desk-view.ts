@@ -3,7 +3,7 @@ import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import { asksOf } from '../market/book.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import type { MarketEvent } from '../market/event.js';
-import { isPlaced, type TemperatureKind } from '../market/market.js';
+import { isPlaced, type ListedMarket, type TemperatureKind } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { ListedOrder } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
@@ -146,11 +146,13 @@ export const toDeskPositions = (
   { positions }: Pick<Portfolio, 'positions'>,
   snapshot: Snapshot | undefined,
   mayTrade: boolean,
+  chosen?: ListedMarket,
 ) =>
-  positions.map((position) => {
+  inOrder(positions, chosen?.eventTicker).map((position) => {
     const { value, price, excludedByF } = toMarketValue(position, snapshot);
     return {
       ...position,
+      isChosen: position.ticker === chosen?.ticker,
       market: toMarketView(position),
       value,
       profit: value === null ? null : value - position.cost,
@@ -172,6 +174,13 @@ export const toDeskPositions = (
           : null,
     };
   });
+
+/** Those of the event in the ticket come first, then open ones. */
+function inOrder(positions: readonly ValuedPosition[], chosen: string | undefined) {
+  const rankOf = ({ eventTicker, mark }: ValuedPosition) =>
+    eventTicker === chosen ? 0 : mark.status === 'active' ? 1 : 2;
+  return positions.toSorted((a, b) => rankOf(a) - rankOf(b));
+}
 
 /**
  * The forecast's value of holding over selling now, per contract that finds a bid; null if either is unknown. A forecast

@@ -6,7 +6,7 @@ import { formatDecimal, formatDegrees, formatExactProbability } from '../../core
 import type { Holding } from '../ledger/positions.js';
 import { degreesOf, impliedProbabilities, possibleDegrees, type Degree } from './probabilities.js';
 
-export const CHART_HEIGHT = 170;
+export const CHART_HEIGHT = 140;
 const MIN_HEIGHT = 1.5;
 
 /**
@@ -80,7 +80,6 @@ export function toDistribution(
     labels: {
       value: kindLabels[event.kind].value,
       bracket: isHour ? 'Highest threshold passed' : 'Bracket',
-      passed: kindLabels[event.kind].passed,
     },
   };
 }
@@ -122,7 +121,7 @@ function toPassed(
 /** Null outside the chart: early in the day, temperatures are far from the maximum. */
 function observedMark(x: number, extremeF: number) {
   if (x < 0 || x > 100) return null;
-  return { x: percent(x), label: `${formatDegrees(extremeF, 1)} so far`, isRight: x > 60 };
+  return { x: percent(x), label: `${formatDegrees(extremeF, 1)} so far` };
 }
 
 const percent = (value: number): string => `${Number(value.toFixed(2))}%`;

@@ -14,7 +14,6 @@ export const kindLabels = {
     end: 'the end of the day',
     of: 'day',
     observed: 'Observed so far',
-    passed: 'below what has already been observed',
   },
   daily_minimum: {
     tab: 'Lows',
@@ -24,7 +23,6 @@ export const kindLabels = {
     end: 'the end of the day',
     of: 'day',
     observed: 'Observed so far',
-    passed: 'above what has already been observed',
   },
   hourly: {
     tab: 'Hourly',
@@ -34,7 +32,6 @@ export const kindLabels = {
     end: 'the hour',
     of: 'hour',
     observed: 'Index value',
-    passed: 'ruled out',
   },
 } as const satisfies Record<TemperatureKind, Record<string, string>>;
 

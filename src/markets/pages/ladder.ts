@@ -7,6 +7,7 @@ import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import type { Signal } from '../signals/signal.js';
 import { ticketAddress } from './addresses.js';
+import { contractsAt } from './ticket-form.js';
 import { marketStatusLabels } from './labels.js';
 import { formatPrice } from '../../core/pages/format.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
@@ -21,10 +22,21 @@ interface LadderInput {
   signals: readonly Signal[];
 }
 
-/** From cold to warm. */
-export function toLadder({ event, books, day, holdings, mayOpen, signals }: LadderInput) {
+/** From cold to warm. Neighbours that cannot win, and of which nothing is held or offered for NO, are one row. */
+export function toLadder(input: LadderInput) {
+  type Row = ReturnType<typeof toRows>[number];
+  const isFolded = ({ impossible, held, no }: Row) => impossible && !held && !no.ask;
+  const groups: Row[][] = [];
+  for (const row of toRows(input)) {
+    const before = groups.at(-1);
+    if (before && isFolded(row) && isFolded(before[0]!)) before.push(row);
+    else groups.push([row]);
+  }
+  return groups.map((group) => ({ ...group[0]!, folded: group.length > 1 ? group : null }));
+}
+
+function toRows({ event, books, day, holdings, mayOpen, signals }: LadderInput) {
   const implied = impliedProbabilities(event);
-  const highest = Math.max(0, ...(day?.probabilities.values() ?? []));
   return event.markets.map((market) => {
     const { ticker, status } = market;
     const book = books.get(ticker) ?? emptyBook;
@@ -42,14 +54,11 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
       isOpen,
       status: statusOf(market),
       impossible,
-      // The lowest threshold is always the likeliest, so none is marked for hourly events.
-      isLikeliest:
-        event.kind !== 'hourly' && isOpen && forecast !== null && forecast > 0 && forecast === highest,
       forecast: expectedPayout(market) === null ? forecast : null,
       market: implied.get(ticker) ?? null,
       yes: impossible ? { ...quoted('yes'), buyHref: null } : quoted('yes'),
       no: quoted('no'),
-      held: toHeld(market, holdings.get(ticker)),
+      held: toHeld(market, holdings.get(ticker), book),
     };
   });
 }
@@ -82,17 +91,23 @@ function toQuoted(market: Market, book: OrderBook, side: Side, mayOpen: boolean)
     ask,
     /** Null if nothing is offered or the side can no longer pay. */
     buyHref:
-      ask && takesOrders(market) && mayOpen ? ticketAddress(market.ticker, { side, action: 'buy' }) : null,
+      ask && takesOrders(market) && mayOpen
+        ? ticketAddress(market.ticker, { side, action: 'buy', contracts: contractsAt(ask) })
+        : null,
   };
 }
 
-function toHeld(market: Market, held: Holding | undefined) {
+function toHeld(market: Market, held: Holding | undefined, book: OrderBook) {
   if (!held) return null;
   const { side, contracts, cost } = held;
   return {
-    text: `You hold ${contracts} ${side.toUpperCase()}`,
+    text: `${contracts} ${side.toUpperCase()}`,
     averageCost: perContract(cost, contracts),
-    sellHref: takesOrders(market) ? ticketAddress(market.ticker, { side, action: 'sell', contracts }) : null,
+    /** Null if nobody bids. */
+    sellHref:
+      takesOrders(market) && bidsOf(book, side).length > 0
+        ? ticketAddress(market.ticker, { side, action: 'sell', contracts })
+        : null,
   };
 }
 

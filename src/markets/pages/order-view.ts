@@ -12,7 +12,7 @@ import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH } from './addresses.js';
 import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
-import { formatDecimal, formatMoney, formatPrice, formatTime } from '../../core/pages/format.js';
+import { formatDecimal, formatExactMoney, formatPrice, formatTime } from '../../core/pages/format.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
@@ -45,9 +45,10 @@ function toWhy(reason: string | null) {
 }
 
 export function describePlaced(order: ListedOrder): string {
-  const { status, action, side, contracts, filledContracts, balanceChange } = order;
+  const { status, action, side, contracts, filledContracts, balanceChange, limitPrice } = order;
   if (status === 'pending') return 'Order placed. Its outcome is not known yet.';
-  if (status === 'resting' && filledContracts === 0) return 'Order placed. It is resting in the book.';
+  if (status === 'resting' && filledContracts === 0)
+    return `${action === 'buy' ? 'Buy' : 'Sell'} ${formatDecimal(contracts)} ${side.toUpperCase()} at ${formatPrice(limitPrice)} rests in the book.`;
   if (filledContracts === 0) return 'Order placed. Nothing was filled, and no money moved.';
   const part = filledContracts < contracts ? `${formatDecimal(filledContracts)} of ` : '';
   const count = `${part}${formatDecimal(contracts)} ${side.toUpperCase()}`;
@@ -55,14 +56,14 @@ export function describePlaced(order: ListedOrder): string {
     part === ''
       ? ''
       : status === 'resting'
-        ? ' The remainder is resting in the book.'
+        ? ` The other ${formatDecimal(subtractCounts(contracts, filledContracts))} rest in the book at ${formatPrice(limitPrice)}.`
         : ' The rest was cancelled.';
   // A purchase that closes pairs of YES and NO can pay more than it costs.
   if (action === 'buy' && balanceChange > 0n)
-    return `Bought ${count}. The pairs that it closed paid ${formatMoney(balanceChange)} more than it cost, fee included.${rest}`;
+    return `Bought ${count}. The pairs that it closed paid ${formatExactMoney(balanceChange)} more than it cost, fee included.${rest}`;
   return action === 'buy'
-    ? `Bought ${count} for ${formatMoney(-balanceChange)}, fee included.${rest}`
-    : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
+    ? `Bought ${count} for ${formatExactMoney(-balanceChange)}, fee included.${rest}`
+    : `Sold ${count} for ${formatExactMoney(balanceChange)} after the fee.${rest}`;
 }
 
 /** If the key or person still has a page. */

@@ -209,6 +209,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
       (event.markets.find(({ ticker }) => ticker === market?.ticker) ??
         findWinner(event.markets) ??
         event.markets[0]);
+    const ownOrders = toDeskOrders(orders, snapshot, mayTrade);
     const page = { view: 'markets/desk', title: 'Markets', section: MARKETS_SECTION };
     await renderPage(context, req, res, page, {
       ...facts.status,
@@ -236,9 +237,9 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
       ticket,
       isChosen: asked.market !== undefined,
       isWatched: event !== undefined && own.watched.has(event.station.city),
-      ...toNotices(req, orders, ticket),
-      positions: toDeskPositions(facts.positions, snapshot, mayTrade),
-      orders: toDeskOrders(orders, snapshot, mayTrade),
+      ...toNotices(req, { orders, shown: ownOrders }, ticket),
+      positions: toDeskPositions(facts.positions, snapshot, mayTrade, market),
+      orders: ownOrders,
     });
   };
 };
@@ -333,18 +334,19 @@ const deskParts = ['list', 'market', 'orders'] as const;
 
 const signalFields = (signal: Signal | undefined): FormFields =>
   signal
-    ? { side: signal.side, contracts: String(signal.contracts), signal: inCents(signal.limitPrice) }
+    ? { side: signal.side, contracts: String(signal.contracts), limitPrice: inCents(signal.limitPrice) }
     : {};
 
 /** A placed order replaces the button that placed it, so that a second click places no other. */
 function toNotices(
   { query: { order: id, done } }: Request,
-  orders: readonly ListedOrder[],
+  { orders, shown }: { orders: readonly ListedOrder[]; shown: ReturnType<typeof toDeskOrders> },
   ticket: TicketView | undefined,
 ) {
   const order = orders.find((each) => each.id === id);
   const again = ticket?.tabs.find(({ isCurrent }) => isCurrent)?.href;
-  if (order && done === 'placed') return { placed: { text: describePlaced(order), again } };
+  if (order && done === 'placed')
+    return { placed: { text: describePlaced(order), again, order: shown.find((each) => each.id === id) } };
   if (order && done === 'repeated') return { placed: { text: orderNotices.repeated, again } };
   return order && (done === 'cancelled' || done === 'cancelling') ? { told: orderNotices[done] } : {};
 }

@@ -10,12 +10,12 @@ import {
   type Side,
 } from '../market/book.js';
 import { isPlaced, labelOf, type ListedMarket } from '../market/market.js';
-import { DOLLAR, type Micros } from '../market/money.js';
+import { BALANCE_STEP, CENT, DOLLAR, floorTo, shareOf, type Micros } from '../market/money.js';
 import type { RestTerms } from '../ledger/order-input.js';
 import { bidOf, shownAt } from '../orders/queue.js';
 import { applyFill, type Holding } from '../ledger/positions.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../market/fees.js';
-import { formatDecimal, formatMoney, formatPrice } from '../../core/pages/format.js';
+import { formatDecimal, formatExactMoney, formatPrice } from '../../core/pages/format.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 
 export interface ReviewInput {
@@ -168,7 +168,7 @@ function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Revie
         ]
       : []),
     { label: 'Maximum payout', money: quote.maximumPayout },
-    { label: 'Cash after', money: cash + cashChange, note: `${formatMoney(cash)} now` },
+    { label: 'Cash after', money: cash + cashChange, note: `${formatExactMoney(cash)} now` },
   ];
 }
 
@@ -196,7 +196,7 @@ function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Re
     { label: 'Realised', change: realised, note: 'against the average cost, before fees' },
     { label: 'After the fee', change: realised - quote.fees },
     { label: 'Remaining', contracts: left },
-    { label: 'Cash after', money: cash + cashChange, note: `${formatMoney(cash)} now` },
+    { label: 'Cash after', money: cash + cashChange, note: `${formatExactMoney(cash)} now` },
   ];
 }
 
@@ -223,6 +223,7 @@ function book(
     cashChange += booking.postings.cash;
     realised -= booking.postings.realised;
   }
+  realised = floorTo(realised, BALANCE_STEP);
   return { cashChange, realised, closed, left: holding?.contracts ?? 0 };
 }
 
@@ -258,7 +259,8 @@ function chanceOf(
   if (probability === null) return { ...asked, forecast: null };
   const probabilityOfSide = side === 'yes' ? probability : 1 - probability;
   const edge = isBuy ? probabilityOfSide - breakEven : breakEven - probabilityOfSide;
-  // Expected values are never booked, so floating point is precise enough.
-  const expected = BigInt(Math.round((edge * Number(maximumPayout)) / 10_000)) * 10_000n;
+  const worth = shareOf(maximumPayout, probabilityOfSide);
+  // Rounded as a signal's is.
+  const expected = floorTo(isBuy ? worth - amount : amount - worth, CENT);
   return { ...asked, forecast: { probability: probabilityOfSide, edge, expected } };
 }

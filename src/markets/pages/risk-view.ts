@@ -83,7 +83,7 @@ const usedOf = (name: keyof RiskLimits, use: LimitUse): Micros | number | undefi
 
 function textOf(name: keyof RiskLimits, used: Micros | number): string {
   if (typeof used === 'number') return formatDecimal(used);
-  if (name === 'maxDailyLoss' && used < 0n) return `${formatMoney(-used)} gained`;
+  if (name === 'maxDailyLoss' && used < 0n) return `$0.00 lost, ${formatMoney(-used)} gained`;
   return name === 'maxDailyLoss' ? `${formatMoney(used)} lost` : formatMoney(used);
 }
 

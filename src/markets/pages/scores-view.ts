@@ -1,8 +1,9 @@
 import { toReliabilityChart } from '../charts/diagonal.js';
-import { toCrpsChart } from '../charts/series.js';
+import { toCrpsChart, type CrpsPoint } from '../charts/series.js';
 import { formatFixed, formatPercent } from '../../core/charts/text.js';
 import { groupBy } from '../../core/collections.js';
-import { formatCount, formatDecimal, formatDegrees } from '../../core/pages/format.js';
+import { DAY_MS } from '../../core/time.js';
+import { formatCount, formatDecimal, formatDegrees, inSentence } from '../../core/pages/format.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { SCORES_PATH, scoresAddress } from './addresses.js';
 import { formatDate, formatHour, kindLabels, modelName } from './labels.js';
@@ -81,7 +82,10 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: Gat
     errorRates: describeErrorRates(gateRule),
     headline: isObserved(answer)
       ? `At this lead, the day’s extreme has usually been observed, so the comparison says little`
-      : toHeadline(overall, gateRule.minimumDays),
+      : toHeadline(overall, gateRule.minimumDays) + toRecent(diagnostics.crps, gateRule.minimumDays),
+    usual: overall.crps
+      ? `A forecast of what is usual for the date has ${formatFixed(overall.crps.climate, 2)}\u00a0°F.`
+      : '',
     counts: toCounts(overall),
     uncalibrated: uncalibrated.n === 0 ? null : describeUncalibrated(uncalibrated),
     crps: toCrpsChart(diagnostics.crps, answer.breaks.map(toMark(answer))),
@@ -91,6 +95,7 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: Gat
     ]),
     models: toModels(answer),
     leads: tellingLeads(answer).map(({ leadHours }) => `${leadHours} h`),
+    isShortened: tellingLeads(answer).length < answer.leads.length,
     results: toResults(answer),
     asOf: new Date(answer.asOf),
   };
@@ -101,9 +106,23 @@ export function toHeadline({ crps }: Pick<ScoreSummary, 'crps'>, enough: number)
   const n = crps?.n ?? 0;
   if (!crps || n < enough)
     return `Too few forecasts to tell whether the model is sharper than the market: ${formatDecimal(n)} of ${enough}`;
-  const gain = Math.round((1 - crps.model / crps.market) * 100);
-  const than = gain > 0 ? `${gain}% sharper than` : gain < 0 ? `${-gain}% less sharp than` : 'As sharp as';
-  return `${than} the market over ${formatCount(n, 'forecast')}`;
+  return `${compare(crps)} the market over ${formatCount(n, 'forecast')}`;
+}
+
+function compare({ model, market }: { model: number; market: number }): string {
+  const gain = Math.round((1 - model / market) * 100);
+  return gain > 0 ? `${gain}% sharper than` : gain < 0 ? `${-gain}% less sharp than` : 'As sharp as';
+}
+
+const RECENT_DAYS = 30;
+
+/** Empty with too few forecasts, or if nothing is older. */
+export function toRecent(points: readonly CrpsPoint[], enough: number): string {
+  const from = Date.parse(points.at(-1)?.date ?? '') - RECENT_DAYS * DAY_MS;
+  const recent = points.filter(({ date }) => Date.parse(date) > from);
+  if (recent.length === points.length || recent.reduce((sum, { n }) => sum + n, 0) < enough) return '';
+  const sum = (name: 'model' | 'market') => recent.reduce((total, point) => total + point.n * point[name], 0);
+  return `, and ${inSentence(compare({ model: sum('model'), market: sum('market') }))} it in the last ${RECENT_DAYS} days`;
 }
 
 const toModels = ({ forecastSource, models, breaks }: ScoresAnswer) =>

@@ -63,7 +63,7 @@ export const toSignalView = (signal: Signal) => ({
     side: signal.side,
     action: 'buy',
     contracts: signal.contracts,
-    signal: signal.limitPrice,
+    limitPrice: signal.limitPrice,
   }),
   restHref:
     signal.rest &&

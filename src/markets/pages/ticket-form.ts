@@ -21,6 +21,7 @@ import type { Holding } from '../ledger/positions.js';
 import { inCents } from './addresses.js';
 import { addCounts, contractsText } from '../market/contracts.js';
 
+/** A purchase starts with at most as many, and with what the best price fills. */
 const DEFAULT_CONTRACTS = 10;
 
 const isLocalTime = (text: string): boolean =>
@@ -54,13 +55,9 @@ export function fillTicket(
   const side = readWord(given, 'side', ['yes', 'no'], held && given.action === 'sell' ? held.side : 'yes');
   const action = readWord(given, 'action', ['buy', 'sell'], 'buy');
   const toSell = action === 'sell' && held?.side === side ? held.contracts : undefined;
-  const contracts = textField(given, 'contracts') ?? String(toSell ?? DEFAULT_CONTRACTS);
-  const signal = action === 'buy' ? readSignal(given) : undefined;
-  const levels =
-    toSell !== undefined
-      ? bidsOf(book, side as Side)
-      : asksOf(book, side as Side).filter(({ price }) => signal !== undefined && price <= signal);
-  const price = priceToFill(levels, Number(contracts)) ?? bestPrice(book, side as Side, action as Action);
+  const levels = (action === 'buy' ? asksOf : bidsOf)(book, side as Side);
+  const contracts = textField(given, 'contracts') ?? String(toSell ?? contractsAt(levels[0]));
+  const price = priceToFill(levels, Number(contracts));
   return {
     side,
     action,
@@ -98,11 +95,8 @@ function priceToFill(levels: readonly Level[], contracts: number): Micros | unde
   return price;
 }
 
-/** The ticket was opened from this signal. */
-export function readSignal(given: FormFields): Micros | undefined {
-  const { data } = priceText.safeParse(textField(given, 'signal'));
-  return data === undefined ? undefined : toPrice(data);
-}
+export const contractsAt = (best: Level | undefined): number =>
+  Math.min(DEFAULT_CONTRACTS, best?.contracts ?? DEFAULT_CONTRACTS);
 
 export function readTicket(
   fields: FormFields,

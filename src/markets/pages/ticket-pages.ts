@@ -21,6 +21,8 @@ import { forecastOf } from '../learning/forecast.js';
 import { emptyBook } from '../market/book.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';
+import { noLimitsDeclared, toEffectiveLimits } from '../risk/limits.js';
+import { findLimits } from '../risk/queries.js';
 import { readSwitch } from '../risk/switches.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { MinuteBook } from '../weather/minutes.js';
@@ -33,7 +35,7 @@ import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
 import { nameMarket } from '../market/market-name.js';
 import { toMarketView } from './labels.js';
 import { reviewOrder, type Review } from './review.js';
-import { fillTicket, readTicket } from './ticket-form.js';
+import { fillTicket, readTicket, ticketFields } from './ticket-form.js';
 import { ticketCodes, toTicketView, type TicketFacts, type TicketInput } from './ticket-view.js';
 import { feeRuleOf } from '../market/fees.js';
 
@@ -148,9 +150,9 @@ export function addTicketRoutes(
         idempotencyKey,
         ticker,
       });
-      const { side, action, contracts } = order;
       const done = isRepeat ? 'repeated' : 'placed';
-      res.redirect(303, `${deskAddress(ticker, { side, action, contracts, id: trade.id, done })}#review`);
+      const placed = Object.fromEntries(ticketFields.map((name) => [name, textField(fields, name)]));
+      res.redirect(303, `${deskAddress(ticker, { ...placed, id: trade.id, done })}#review`);
     },
     async show(req, res, form) {
       const snapshot = deps.snapshots.current;
@@ -203,11 +205,12 @@ async function readFacts(
 ): Promise<TicketFacts> {
   const { orgId } = sessionOf(res);
   const whole = snapshot.data.books.get(market.ticker) ?? emptyBook;
-  const [tradingSwitch, cash, holdings, taken] = await Promise.all([
+  const [tradingSwitch, cash, holdings, taken, limits] = await Promise.all([
     readSwitch(db.orm, orgId),
     findPaperCash(db.orm, orgId),
     listPaperHoldings(db.orm, orgId, market.eventTicker),
     findTaken(db.orm, orgId, market.ticker, bookHash(whole)),
+    findLimits(db.orm, orgId),
   ]);
   const day = isPlaced(market) ? forecastOf(snapshot.forecasts, market) : undefined;
   return {
@@ -219,6 +222,7 @@ async function readFacts(
     held: holdings.get(market.ticker),
     cash: cash ?? config.trading.paperCash,
     isAccountOpen: cash !== undefined,
+    mostContracts: toEffectiveLimits(limits ?? noLimitsDeclared).maxOrderContracts,
     probability: day?.probabilities.get(market.ticker) ?? null,
   };
 }

@@ -1,11 +1,11 @@
 import type { AppError, ErrorCode } from '../../core/errors.js';
 import { toAddress } from '../../core/pages/address.js';
 import { textField, type FormState } from '../../core/pages/form.js';
-import { formatDecimal, formatPrice } from '../../core/pages/format.js';
+import { formatDecimal, formatPrice, inSentence } from '../../core/pages/format.js';
 import { asksOf, type OrderBook, type Side } from '../market/book.js';
 import { cityOf, expectedPayout, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
-import type { OrderRefusal } from '../orders/order.js';
+import type { OrderRefusal, Remedy } from '../orders/order.js';
 import type { Action } from '../ledger/order-input.js';
 import type { Holding } from '../ledger/positions.js';
 import { addressOfEvent, inCents, overviewAddress, ticketAddress } from './addresses.js';
@@ -17,8 +17,8 @@ import { formatClimateDay, formatMoment, sourceNames } from './market-view.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import { unplacedTitle } from './overview-view.js';
 import type { Review } from './review.js';
-import { bestPrice, readSignal, ticketFields } from './ticket-form.js';
-import { isCount, perContract } from '../market/contracts.js';
+import { bestPrice, ticketFields } from './ticket-form.js';
+import { isCount, MAX_CONTRACTS, perContract } from '../market/contracts.js';
 import type { TradingSwitch } from '../risk/queries.js';
 
 export interface TicketFacts {
@@ -32,6 +32,8 @@ export interface TicketFacts {
   cash: Micros;
   /** Before the first order, cash is the opening balance. */
   isAccountOpen: boolean;
+  /** The risk limit of one order. */
+  mostContracts: number;
   probability: number | null;
 }
 
@@ -69,17 +71,26 @@ export function toTicketView(input: TicketInput) {
       cost: held.cost,
       average: perContract(held.cost, held.contracts),
     },
-    form,
+    form: withOwnLimit(form, input.mostContracts),
+    mostContracts: input.mostContracts,
     fieldNames: ticketFields,
     isResting: form.values.timeInForce?.includes('good_till') ?? false,
     limit: toLimit(input),
-    signalNote: describeSignal(input, side),
     slider: sliderOf(input, side),
     review: end ? null : input.review,
     refusal: toRefusal(input),
     blocked: blockedBecause(input),
     problem: input.error && problemOf(input.error, market),
   };
+}
+
+/** The range that a message names ends at the Organization's own limit. */
+function withOwnLimit(form: FormState, most: number): FormState {
+  const { contracts, ...errors } = form.errors;
+  const own = `${formatDecimal(most)} (your risk limit for one order)`;
+  return contracts === undefined
+    ? form
+    : { ...form, errors: { contracts: contracts.replace(formatDecimal(MAX_CONTRACTS), own), ...errors } };
 }
 
 /** Null while the market can still take orders. */
@@ -117,16 +128,6 @@ function sliderOf({ book, held, form: { values } }: TicketInput, side: Side): nu
   const asked = asksOf(book, side).reduce((sum, { contracts }) => sum + contracts, 0);
   const most = values.action === 'sell' ? (held?.contracts ?? 1) : asked;
   return Math.max(2, Math.ceil(most), Number(values.contracts) || 0);
-}
-
-/** Null unless the price has moved away from the signal that the ticket was opened from. */
-function describeSignal({ form: { values }, book, isFollowing }: TicketInput, side: Side): string | null {
-  const signal = readSignal(values);
-  const ask = bestPrice(book, side, 'buy');
-  if (signal === undefined || !isFollowing || values.action !== 'buy' || (ask !== undefined && ask <= signal))
-    return null;
-  const now = ask === undefined ? 'Nothing is offered now' : `The price is now ${formatPrice(ask)}`;
-  return `The signal was to buy at ${formatPrice(signal)} or less. ${now}.`;
 }
 
 function toSubject(market: ListedMarket) {
@@ -189,7 +190,7 @@ function toRefusal({ refusal, market, isFollowing, form: { values } }: TicketInp
   if (!remedy) return { title, detail, remedy: undefined };
   const change =
     remedy.field === 'contracts'
-      ? { text: `Contracts: at most ${formatDecimal(remedy.atMost)} now.`, value: remedy.atMost }
+      ? { text: atMostOf(remedy, error, market), value: remedy.atMost }
       : {
           text: `Limit: ${remedy.bound} ${formatPrice(remedy.price)} now.`,
           value: inCents(remedy.price),
@@ -203,6 +204,20 @@ function toRefusal({ refusal, market, isFollowing, form: { values } }: TicketInp
       href: toAddress(ticketAddress(market.ticker), { ...query, [remedy.field]: change.value }),
     },
   };
+}
+
+/** Says which limit allows no more, unless it is the one that refused the order. */
+function atMostOf(
+  { atMost, error }: Extract<Remedy, { field: 'contracts' }>,
+  refused: AppError,
+  market: ListedMarket,
+): string {
+  const nameOf = ({ code, message }: AppError) => `${code} ${message.split(':')[0]}`;
+  const because =
+    error === undefined || nameOf(error) === nameOf(refused)
+      ? '.'
+      : `, because with one more: ${inSentence(detailOf(error, market))}`;
+  return `Contracts: at most ${formatDecimal(atMost)} now${because}`;
 }
 
 /** Null if the page can place an order. */

@@ -146,8 +146,8 @@ describe('CRPS over time', () => {
     date,
     n,
     model,
-    raw: 3,
-    climate: 4,
+    raw: 4,
+    climate: 9,
     market: 2,
   });
 
@@ -192,12 +192,7 @@ describe('CRPS over time', () => {
   it('labels each line at its end, without overlaps', () => {
     const chart = toCrpsChart([{ date: '2026-11-01', n: 1, model: 2, raw: 2, climate: 2, market: 2 }])!;
     const heights = chart.endLabels.map(({ y }) => Number(y));
-    expect(chart.endLabels.map(({ label }) => label).sort()).toEqual([
-      'Market',
-      'Model',
-      'Raw model',
-      'Usual weather',
-    ]);
+    expect(chart.endLabels.map(({ label }) => label).sort()).toEqual(['Market', 'Model', 'Raw model']);
     for (const [i, y] of heights.entries()) {
       expect(y).toBeLessThanOrEqual(chart.height);
       if (i > 0) expect(y - heights[i - 1]!).toBeGreaterThanOrEqual(15);

@@ -133,7 +133,7 @@ describe('for a minimum', () => {
     expect(chart.summary).toContain('The likeliest low is 71°');
     const { x, width } = chart.passed!;
     expect(Number.parseFloat(x) + Number.parseFloat(width)).toBeCloseTo(100, 1);
-    expect(chart.labels).toMatchObject({ value: 'Low', passed: 'above what has already been observed' });
+    expect(chart.labels.value).toBe('Low');
   });
 });
 

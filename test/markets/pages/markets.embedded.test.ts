@@ -13,7 +13,7 @@ import { inCents } from '../../../src/markets/pages/addresses.js';
 import { requireTradable } from '../../../src/markets/orders/tradable.js';
 import type { Orders, PaperOrder } from '../../../src/markets/orders/order.js';
 import { signalsFor } from '../../../src/markets/pages/pages.js';
-import { formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
+import { formatExactMoney, formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
 import { tradingOrders } from '../../../src/markets/ledger/orders-table.js';
 import {
   tradingAccounts,
@@ -177,7 +177,9 @@ it('the page of a city shows its current day', async () => {
   for (const { ticker, yesAsk } of event.markets) {
     expect(links).toContain(`${PATH}/${ticker}`);
     if (yesAsk === null) continue;
-    expect(links).toContain(`${PATH}/${ticker}?side=yes&action=buy`);
+    expect(links.some((link) => link.startsWith(`${PATH}/${ticker}?side=yes&action=buy&contracts=`))).toBe(
+      true,
+    );
     expect(text).toContain(formatPrice(yesAsk));
   }
   expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
@@ -519,9 +521,14 @@ it('ruled-out brackets say so and do not offer YES', async () => {
     const path = `${PATH}?station=KMIA&date=2026-07-15`;
     const page = await getPage(owner.browser.copy(evening.url), path);
     const measured = `Impossible: ${observed!.extremeF.toFixed(1).replace('.0', '')}° already measured`;
-    expect(textOf(page).split(measured)).toHaveLength(passed.length + 1);
+    // Neighbours without anything to trade share a row.
+    expect(textOf(page)).toContain(
+      `${passed.map(({ bracket }) => bracketLabel(bracket)).join(' ')} ${measured}`,
+    );
     for (const { ticker } of passed)
-      expect(linksOf(page)).not.toContain(`${PATH}/${ticker}?side=yes&action=buy`);
+      expect(
+        linksOf(page).filter((link) => link.startsWith(`${PATH}/${ticker}?side=yes&action=buy`)),
+      ).toEqual([]);
   } finally {
     await evening.stop();
   }
@@ -637,11 +644,11 @@ it('the ticket starts with the best ask and shows the cost before the order is s
 it.each([
   {
     query: 'contracts=0',
-    says: 'Must be a number of contracts from 0.01 to 100,000 with at most two decimals.',
+    says: 'Must be a number of contracts from 0.01 to 1,000 (your risk limit for one order) with at most two decimals.',
   },
   {
     query: 'contracts=%00',
-    says: 'Must be a number of contracts from 0.01 to 100,000 with at most two decimals.',
+    says: 'Must be a number of contracts from 0.01 to 1,000 (your risk limit for one order) with at most two decimals.',
   },
   { query: 'limitPrice=55.5', says: 'Must be a multiple of 1¢ here.' },
   { query: 'limitPrice=%3Cb%3E', says: 'Must be between 0 and 100 cents, like 42.' },
@@ -652,22 +659,24 @@ it.each([
   expect(page.text).not.toContain('<b>');
 });
 
-it('a ticket from a signal starts with the current price, also after the price has left the signal', async () => {
+it('a limit follows the price until it is chosen, by hand or by a signal, and the page says so', async () => {
   const market = openMarket();
-  const ask = market.yesAsk!;
-  const open = async (signal: string) => {
-    const query = `side=yes&action=buy&contracts=1&signal=${encodeURIComponent(signal)}`;
-    const page = await getPage(owner.browser, `${PATH}/${market.ticker}?${query}`);
-    expect([page.status, fieldOf(page, 'limitPrice')[0]]).toEqual([200, inCents(ask)]);
-    expect(textOf(page)).toMatch(PLACE);
-    return textOf(page);
+  const open = async (limit: string) => {
+    const page = await getPage(
+      owner.browser,
+      `${PATH}/${market.ticker}?side=yes&action=buy&contracts=1${limit}`,
+    );
+    return {
+      limit: fieldOf(page, 'limitPrice')[0],
+      follows: page.text.includes('data-follows'),
+      text: textOf(page),
+    };
   };
-  expect(await open(inCents(ask))).not.toContain('The signal was');
-  expect(await open(inCents(ask - CENT))).toContain(
-    `The signal was to buy at ${formatPrice(ask - CENT)} or less. The price is now ${formatPrice(ask)}.`,
-  );
-  for (const hostile of ['<b>', '900', '-1', '0x1'])
-    expect(await open(hostile)).not.toContain('The signal was');
+  expect(await open('')).toMatchObject({ limit: inCents(market.yesAsk!), follows: true });
+  const left = inCents(market.yesAsk! - CENT);
+  const chosen = await open(`&limitPrice=${left}`);
+  expect(chosen).toMatchObject({ limit: left, follows: false });
+  expect(chosen.text).toContain(`Your limit does not fit the order book`);
 });
 
 it('a ticket for a market that is no longer listed opens its day', async () => {
@@ -728,7 +737,8 @@ it('a form sent twice places one order and redirects to it both times', async ()
   const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 10 });
   expect(trades).toHaveLength(1);
   expect(trades[0]).toMatchObject({ ticker: market.ticker, mode: 'paper', contracts: 2, filledContracts: 2 });
-  const desk = `${path}?side=yes&action=buy&contracts=2&order=${trades[0]!.id}`;
+  const terms = `limitPrice=${sent.limitPrice}&timeInForce=${sent.timeInForce}`;
+  const desk = `${path}?side=yes&action=buy&contracts=2&${terms}&order=${trades[0]!.id}`;
   const told = [first, second, third].map(({ headers }) => headers.get('location')!);
   expect(told.toSorted()).toEqual([
     `${desk}&done=placed#review`,
@@ -738,8 +748,8 @@ it('a form sent twice places one order and redirects to it both times', async ()
   expect(told[2]).toContain('done=repeated');
   const { balanceChange } = trades[0]!;
   const placed = textOf(await getPage(browser, `${desk}&done=placed`));
-  expect(placed).toContain(`Bought 2 YES for ${formatMoney(-balanceChange)}, fee included.`);
-  expect(placed).toMatch(/Buy 2 YES .* Filled 2 at /);
+  expect(placed).toContain(`Bought 2 YES for ${formatExactMoney(-balanceChange)}, fee included.`);
+  expect(placed).toMatch(/Buy 2 YES limit .* Filled 2 at /);
   expect(textOf(await getPage(browser, `${desk}&done=repeated`))).toContain('It was not placed again.');
   // Another Organization sees neither the order nor its notice.
   const others = textOf(await getPage(owner.browser, `${desk}&done=placed`));
@@ -765,8 +775,12 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   const desk = placed.headers.get('location')!;
   const order = `/dashboard/portfolio/orders/${new URLSearchParams(desk.split(/[?#]/)[1]).get('order')}`;
   const shown = await getPage(browser, desk);
-  expect(textOf(shown)).toContain('Order placed. It is resting in the book.');
-  expect(shown.text).toContain(`action="${order}/cancel"`);
+  expect(textOf(shown)).toContain('Buy 8 YES at 1¢ rests in the book.');
+  // Beside the receipt, and in the order's row.
+  expect(shown.text.split(`action="${order}/cancel"`)).toHaveLength(3);
+  expect([fieldOf(shown, 'contracts')[0], fieldOf(shown, 'limitPrice')[0]]).toEqual(['8', '1']);
+  for (const kept of ['good_till_cancelled', 'keep'])
+    expect(shown.text).toContain(`value="${kept}" selected`);
 
   for (const remainingContracts of ['', '9', '-1', '<b>']) {
     const refused = await postForm(browser, `${order}/decrease`, { remainingContracts });
@@ -817,7 +831,7 @@ it('a ticket promises the reserve that its resting order takes, also if the orde
       .where(eq(tradingOrders.orgId, organization.id))
       .orderBy(desc(tradingOrders.createdAt))
       .limit(1);
-    return [before, formatMoney(order!.reserved)];
+    return [before, formatExactMoney(order!.reserved)];
   };
   const [free, taken] = await place();
   expect(free).toBe(taken);
@@ -885,7 +899,9 @@ it('a placed order matches its quote', async () => {
   });
   expect(answer.status).toBe(303);
   const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 1 });
-  expect(formatMoney(-trades[0]!.balanceChange)).toBe(`$${cost}`);
+  expect(formatExactMoney(-trades[0]!.balanceChange)).toBe(`$${cost}`);
+  expect(Number(cost) + Number(after)).toBeCloseTo(1000, 9);
+  expect(cost).toMatch(/\.\d{4}$/);
   expect(textOf(await getPage(browser, path))).toContain(`Cash $${after}`);
 });
 
@@ -919,7 +935,7 @@ describe('an order that would be refused', () => {
     },
     {
       query: () => `contracts=90000&limitPrice=${limitOf(0n)}`,
-      says: /order is for 90,000 contracts of .* the limit is 1,000\..*Contracts: at most \d+ now\./,
+      says: /order is for 90,000 contracts of .* the limit is 1,000\..*Contracts: at most \d+ now, because with one more: this order may cost \$[\d.]+, the limit is \$250/,
     },
   ])('is not offered, and names a number that would pass: $says', async ({ query, says }) => {
     const { browser } = await signedIn(database.db, service.url);
@@ -1120,7 +1136,7 @@ describe('with calibrated forecasts and open gates', () => {
     const stale = await getPage(browser, PATH);
     open.clock.set(NOON);
     expect(textOf(stale)).toContain('No signals: the prices have expired.');
-    expect(linksOf(stale).filter((link) => link.includes('signal='))).toEqual([]);
+    expect(linksOf(stale).filter((link) => link.includes('limitPrice='))).toEqual([]);
   });
 
   it('a city’s card, the line above the ladder and the ladder show the same signals', async () => {

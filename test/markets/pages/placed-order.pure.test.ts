@@ -3,6 +3,7 @@ import { describePlaced } from '../../../src/markets/pages/order-view.js';
 
 it.each([
   [-1_220_000n, 5, 'Bought 5 NO for $1.22, fee included.'],
+  [-1_224_600n, 5, 'Bought 5 NO for $1.2246, fee included.'],
   [
     1_220_000n,
     4,

@@ -328,11 +328,11 @@ describe('settlements', () => {
     const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
     await writeWord(database.db, { ...word, at: at(0), n: 0, state: 'provisional', value: null });
     expect((await read(browser, PATH)).words).toContain(
-      'Reported 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢ if this stands. 10 YES for $3.00 +$10.00 expected +$7.00',
+      'Reported 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢ if this stands. 10 YES for $3.00 $10.00 expected +$7.00',
     );
     await writeWord(database.db, { ...word, at: at(1), n: 1, state: 'determined', value: 1_000_000n });
     expect((await read(browser, PATH)).words).toContain(
-      'Determined 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢ if this stands. 10 YES for $3.00 +$10.00 expected +$7.00',
+      'Determined 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢ if this stands. 10 YES for $3.00 $10.00 expected +$7.00',
     );
     const final = { orgId, ticker: MILD, temperature: 61, at: at(2), n: 2, value: 1_000_000n };
     await bookSettlement(database.db, { ...final, state: 'finalized' }, (held) =>
@@ -345,7 +345,7 @@ describe('settlements', () => {
       'Amended correction 62°F: NO wins The Weather Company says 62°F: each NO of 60° to 61° pays 100¢ if this stands. 10 YES for $3.00 −$10.00 corrected',
     );
     expect(words).toContain(
-      'Final 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢. 10 YES for $3.00 +$10.00 +$7.00',
+      'Final 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢. 10 YES for $3.00 $10.00 +$7.00',
     );
     // The final result replaces the announced one.
     expect(words).not.toContain('Determined');
@@ -374,7 +374,7 @@ describe('a sale', () => {
     const { words, text } = await read(trader.browser, sellPath(COLD));
     expect(words).toContain('Sell 120 YES at 55¢ or more');
     expect(words).toContain('120 × 55.83¢ on average');
-    expect(words).toContain('You receive $64.93');
+    expect(words).toContain('You receive $64.9287');
     expect(words).toContain('Realised against the average cost, before fees −$5.20');
     expect(words).toContain('Remaining 0 contracts');
     expect(text).toMatch(/name="contracts"[^>]*value="120"/);
@@ -436,9 +436,8 @@ describe('a sale', () => {
     expect(two.headers.get('location')).toBe(desk.replace('placed', 'repeated'));
     const path = `/dashboard/portfolio/orders/${new URLSearchParams(desk.split(/[?#]/)[1]).get('order')}`;
     const order = await read(trader.browser, path);
-    // The list shows the same cents; only the fills are exact.
-    expect(order.words).toContain('Cash +$64.93');
-    expect((await read(trader.browser, desk)).words).toContain('Sold 120 YES for $64.93 after the fee.');
+    expect(order.words).toContain('Cash +$64.9287');
+    expect((await read(trader.browser, desk)).words).toContain('Sold 120 YES for $64.9287 after the fee.');
     expect(order.words).toContain('Sell 120 YES');
     expect(order.words).toContain(`Placed by ${trader.user.name}`);
     expect(order.words).toContain('Realised −$5.20');

@@ -95,7 +95,7 @@ it('a purchase over two levels is quoted exactly as charged', () => {
     isBuy: true,
     sideName: 'YES',
     breakEven: expect.closeTo(0.4411, 6),
-    forecast: { probability: 0.51, edge: expect.closeTo(0.0689, 6), expected: 690_000n },
+    forecast: { probability: 0.51, edge: expect.closeTo(0.0689, 6), expected: 680_000n },
   });
 });
 
@@ -165,13 +165,15 @@ it('a ticket starts with the best price of its side, and a sale with the holding
   expect(fillTicket({}, book, undefined)).toEqual({
     side: 'yes',
     action: 'buy',
-    contracts: '10',
+    // Six are offered at the best price.
+    contracts: '6',
     limitPrice: '42',
     timeInForce: 'immediate_or_cancel',
     expiresAt: '',
     postOnly: 'no',
     observed: 'cancel',
   });
+  expect(fillTicket({ contracts: '8' }, book, undefined).limitPrice).toBe('43');
   const held = { side: 'no' as const, contracts: 7, cost: cents(280) };
   expect(fillTicket({ action: 'sell' }, book, held)).toMatchObject({
     side: 'no',
@@ -215,7 +217,7 @@ it.each([
   { field: 'timeInForce', value: 'forever' },
 ])('a ticket with $field $value is refused for that field', ({ field, value }) => {
   const good = fillTicket({}, book, undefined);
-  expect(readTicket(good, market)).toEqual({ ...order, limitPrice: cents(42) });
+  expect(readTicket(good, market)).toEqual({ ...order, contracts: 6, limitPrice: cents(42) });
   expect(() => readTicket({ ...good, [field]: value }, market)).toThrowError(
     expect.objectContaining({
       code: 'invalid_request',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { tellingLeads, toHeadline } from '../../../src/markets/pages/scores-view.js';
+import { tellingLeads, toHeadline, toRecent } from '../../../src/markets/pages/scores-view.js';
 
 const over = (n: number, model: number, market: number) => ({
   crps: { n, model, market, raw: 2, climate: 3 },
@@ -19,6 +19,21 @@ it('says in one sentence whether the model is sharper than the market, or how ma
     'As sharp as the market over 60 forecasts',
     'Too few forecasts to tell whether the model is sharper than the market: 12 of 30',
     'Too few forecasts to tell whether the model is sharper than the market: 0 of 30',
+  ]);
+});
+
+it('adds how it was in the last 30 days, unless there is nothing older or too little', () => {
+  const at = (date: string, n: number, model: number) => ({ date, n, model, market: 1, raw: 2, climate: 3 });
+  const [old, late, last] = [
+    at('2026-10-01', 50, 0.5),
+    at('2026-11-02', 30, 0.9),
+    at('2026-11-20', 10, 0.94),
+  ];
+  expect([[old, late, last], [old, last], [late, last], []].map((points) => toRecent(points, 30))).toEqual([
+    ', and 9% sharper than it in the last 30 days',
+    '',
+    '',
+    '',
   ]);
 });
 
