@@ -252,10 +252,13 @@ async function readParts(
     const whole = sumDecimals(rows.map(({ quantity }) => quantity));
     const shown = sorted.slice(0, SHOWN_PARTS).map(({ value, isOther, quantity, events }) => ({
       value: isOther ? 'All others' : value || 'None',
+      isCurrent: request.values[name] === value,
       href:
         isOther || !value
           ? undefined
-          : link(name === 'subject' ? { by: '', subject: value } : { values: { [name]: value } }),
+          : name === 'subject'
+            ? link({ by: '', subject: value })
+            : link({ values: { [name]: request.values[name] === value ? '' : value } }),
       quantity,
       ...changeSince(
         quantity,

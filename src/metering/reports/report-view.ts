@@ -82,16 +82,16 @@ export function toReportView(report: UsageReport, now: Date) {
     filters: [
       ...(key ? [{ name: 'API key', value: key.name, href: link({ key: '' }) }] : []),
       ...Object.entries(values).map(([name, value]) => ({
-        name,
+        name: capitalise(name),
         value,
         href: link({ values: { [name]: '' } }),
       })),
       ...(subject === undefined || request.isOfSubject
         ? []
-        : [{ name: 'subject', value: subject, href: link({ subject: '' }) }]),
+        : [{ name: 'Subject', value: subject, href: link({ subject: '' }) }]),
     ],
     stacks: stacksOf(report).map((name) => ({
-      label: name === 'key' ? 'API key' : name,
+      label: name === 'key' ? 'API key' : capitalise(name),
       href: link({ by: name }),
       isCurrent: name === by,
     })),
@@ -130,6 +130,8 @@ export function toReportView(report: UsageReport, now: Date) {
   };
 }
 
+const capitalise = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
+
 function stacksOf({ product, key, request: { values, subject, showsKeys } }: UsageReport): string[] {
   const isNarrow = key !== undefined || Object.keys(values).length > 0;
   return [
@@ -154,9 +156,16 @@ export function toBeforeView<Row>(
   return {
     total: before,
     growth: formatGrowth(total, before),
-    when: `${same.to < whole.to ? 'at this point of' : 'in'} ${formatPeriod(whole)}`,
+    when: sayWhen(whole, same.to < whole.to),
     whole: { name: formatPeriod(whole), total: totalOf(rows) },
   };
+}
+
+function sayWhen(before: Period, isCut: boolean): string {
+  if (before.range === 'day') return `${isCut ? 'by this hour on' : 'on'} ${formatPeriod(before)}`;
+  const days = stepsOf(before).length;
+  const name = before.range === 'month' ? formatPeriod(before) : `the ${formatCount(days, 'day')} before`;
+  return `${isCut ? 'at this point of' : 'in'} ${name}`;
 }
 
 /** As one of the parts of the usage. */
@@ -167,8 +176,9 @@ function keysOf({ product, request, metric, metrics, key, keys, keysBefore, keyC
   const rows = keys.map(({ apiKeyId, keyName, keyPrefix, quantity, events }) => ({
     value: keyName ?? 'Operator',
     code: keyPrefix && `${keyPrefix}…`,
-    href: link({ key: apiKeyId!, by: request.by === 'subject' ? 'key' : request.by! }),
-    isCurrent: apiKeyId === key?.id,
+    ...(apiKeyId === key?.id
+      ? { isCurrent: true, href: link({ key: '' }) }
+      : { href: link({ key: apiKeyId!, by: request.by === 'subject' ? 'key' : request.by! }) }),
     quantity,
     ...changeSince(quantity, keysBefore.find((sum) => sum.apiKeyId === apiKeyId)?.quantity),
     events,
