@@ -114,7 +114,7 @@ it('explains a month with two prices, a correction, an expiry and a late event',
   await send(4, 'small');
   await correct(key, 20);
   expect(await read('2031-03')).toMatch(
-    /So far It becomes final when .* What can still change it API keys can send events of this month until 8 Apr 2031\. Owners and admins can correct events; API keys can until about 13 May 2031\. .* Opening balance 0 .* Balance now 51 /,
+    /So far It closes on 13 May 2031: from then on, API keys can no longer change it\. The operator keeps its events for good, .* What can still change it API keys can send events of this month until 8 Apr 2031\. Owners and admins can correct events; API keys can until about 13 May 2031\. .* Opening balance 0 .* Balance now 51 /,
   );
   service.clock.set('2031-04-03T08:00:00Z');
   await send(3, 'small', '2031-03-31T23:30:00Z');
@@ -134,7 +134,7 @@ it('explains a month with two prices, a correction, an expiry and a late event',
     ['closing_balance', '', '', '', '0'],
   ]);
   expect(await read('2031-03')).toMatch(
-    /Statement Mode Live Test Print Download CSV.* March 2031 .* Not final It becomes final when .* API keys can send events of this month until 8 Apr 2031\. Owners .* large 30 calls 2 per call 60 .* Correction large −10 calls 2 per call −20 Total 52 Paid by Invoice march 52 Total 52 Balance Opening balance 0 Invoice march 100 Usage −52 Expired −48 Closing balance 0 /,
+    /Statement Mode Live Test Print Download CSV.* March 2031 .* Open It closes on 13 May 2031: .* API keys can send events of this month until 8 Apr 2031\. Owners .* large 30 calls 2 per call 60 .* Correction large −10 calls 2 per call −20 Total 52 Paid by Invoice march 52 Total 52 Balance Opening balance 0 Invoice march 100 Usage −52 Expired −48 Closing balance 0 /,
   );
   expect((await open('?month=2031-03')).text).toContain(
     'href="/dashboard/statement?mode=live&amp;range=month&amp;month=2031-02"',
@@ -236,7 +236,11 @@ it('is final once the events are archived, and then has the totals of the ledger
   await send(3, 'large');
   service.clock.set('2031-05-02T08:00:00Z');
   expect(await read('2031-03')).toMatch(
-    /Not final It becomes final when .* Owners and admins can correct events; API keys can until about 13 May 2031\. The operator /,
+    /Open It closes on 13 May 2031: .* Owners and admins can correct events; API keys can until about 13 May 2031\. The operator /,
+  );
+  service.clock.set('2031-05-14T08:00:00Z');
+  expect(await read('2031-03')).toContain(
+    ' Closed Since 13 May 2031, API keys can no longer change it. ',
   );
   await database.db.orm.delete(usageEvents).where(eq(usageEvents.orgId, organization.id));
   for (let at = new Date('2030-03-01'); at < new Date('2031-04-01'); at.setUTCMonth(at.getUTCMonth() + 1))

@@ -68,6 +68,7 @@ export const readStatement = (orm: Orm, id: AccountId, month: Period, now: Date,
       const burned = ofKind('burn', 'return');
       return {
         organization: facts.name,
+        number: `${facts.slug}/${month.from.toISOString().slice(0, 7)}`,
         month,
         startsAt: new Date(facts.startsAt),
         outlook: outlookOf(month, facts, now),
@@ -182,8 +183,12 @@ function outlookOf(month: Period, facts: MonthFacts, now: Date) {
   const first = Math.max(Date.parse(facts.startsAt), now.getTime() - OLD_PAST_MS);
   let open = 0;
   for (let at = monthPeriod(new Date(first)).from; at < month.to; at = addMonths(at, 1)) open += 1;
+  const closesAt = facts.mayCorrect ? keysUntil : lateUntil;
   return {
     isRunning: month.to > now,
+    /** From then on, no API key can change the statement. */
+    closesAt,
+    isClosed: closesAt <= now,
     lateUntil: lateUntil > now ? lateUntil : undefined,
     keysUntil: facts.mayCorrect && keysUntil > now ? keysUntil : undefined,
     mayCorrect: facts.mayCorrect && facts.hasEvents,
