@@ -371,7 +371,7 @@ async function readTimeline(deps: CustomerDeps, customer: Organization) {
   const { wording, summaries } = deps;
   const { orm } = deps.db;
   const orgId = customer.id;
-  const changes = await readLatestChanges(orm, wording, orgId, TIMELINE);
+  const changes = await readLatestChanges(orm, wording, orgId, { limit: TIMELINE });
   const failures = await listFailures(orm, orgId, TIMELINE);
   const moments: Moment[] = failures.map(({ url, since }) => ({
     at: new Date(since),

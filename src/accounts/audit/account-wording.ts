@@ -1,3 +1,5 @@
+import { inArray } from 'drizzle-orm';
+import { organizations } from '../organizations/table.js';
 import { formatCount } from '../../core/pages/format.js';
 import { fieldOf, linkTo, mode, say, textOf, type LoggedAction, type Wording } from './wording.js';
 
@@ -102,7 +104,15 @@ const sentences: Wording['sentences'] = {
   },
 };
 
-export const accountWording: Wording = { sentences, titles, pages };
+const names: Wording['names'] = {
+  'customer.viewed': (orm, slugs) =>
+    orm
+      .select({ slug: organizations.slug, name: organizations.name })
+      .from(organizations)
+      .where(inArray(organizations.slug, [...slugs])),
+};
+
+export const accountWording: Wording = { sentences, titles, pages, names };
 
 function removalReason({ userRemoved, takenOver }: Record<string, unknown>): string {
   if (userRemoved === true) return ', whose account was removed';
