@@ -36,7 +36,6 @@ export const listAlerts = (orm: Orm, orgId: string): Promise<Alert[]> =>
     where a.org_id = ${orgId}::uuid order by p.name, p.slug, a.level`,
   );
 
-/** Live endpoints that receive alerts. */
 export const listAlertEndpoints = async (orm: Orm, orgId: string) =>
   (await listEndpoints(orm, orgId)).filter(
     ({ livemode, types }) => livemode && types.includes('usage.alert'),

@@ -91,7 +91,6 @@ export function alertPages(context: Context): Router {
   return router;
 }
 
-/** For `metering/usage/alerts.ejs`. */
 export async function readAlerts(
   { db, clock, config }: Context,
   { orgId, role }: { orgId: string; role: Role },

@@ -78,7 +78,6 @@ export function toReportView(report: UsageReport, now: Date) {
       isFormer: other.metric !== product.usageMetric,
     })),
     key: key && { ...key, isOtherMode: key.livemode !== (mode === 'live') },
-    /** Each narrows the report; its link takes it away. */
     filters: [
       ...(key ? [{ name: 'API key', value: key.name, href: link({ key: '' }) }] : []),
       ...Object.entries(values).map(([name, value]) => ({
@@ -168,7 +167,6 @@ function sayWhen(before: Period, isCut: boolean): string {
   return `${isCut ? 'at this point of' : 'in'} ${name}`;
 }
 
-/** As one of the parts of the usage. */
 function keysOf({ product, request, metric, metrics, key, keys, keysBefore, keyCount }: UsageReport) {
   if (!request.showsKeys || keys.length === 0) return [];
   const link = linksOf(request, product.slug);
@@ -204,7 +202,6 @@ function axisName(start: Date, { range }: Pick<Period, 'range'>): string {
   return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
 }
 
-/** By API key or another part, unless only one is shown. */
 function chartOf(report: UsageReport, now: Date) {
   const { request, product, metric, steps, before, series, key, keyCount, balance, projection } = report;
   const byStart = new Map(steps.map(({ start, quantity }) => [start, quantity]));
@@ -240,7 +237,6 @@ interface UsageChart extends Pick<StackedInput, 'series' | 'others'> {
   by: string | undefined;
   before: { whole: Period; rows: readonly { start: number; quantity: string }[] } | undefined;
   projection: Projection | undefined;
-  /** For the whole month. */
   cap?: number | undefined;
   now: Date;
 }

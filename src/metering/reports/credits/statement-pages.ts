@@ -22,7 +22,6 @@ function parseMonth(query: FormFields, now: Date) {
   return { mode, period: parsePeriod('month', query, now) };
 }
 
-/** In the dashboard and in the portal. */
 export function addStatement(router: Router, { db, clock, log, ...context }: Context): void {
   const { dedupeHorizonMonths: kept } = context.config;
 

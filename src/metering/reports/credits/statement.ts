@@ -176,7 +176,6 @@ async function readLines(
   };
 }
 
-/** `isFinal` if nothing can change the statement. */
 function outlookOf(month: Period, facts: MonthFacts, now: Date) {
   const lateUntil = new Date(month.to.getTime() + MAX_PAST_MS);
   const first = Math.max(Date.parse(facts.startsAt), now.getTime() - OLD_PAST_MS);
