@@ -46,7 +46,8 @@ const sentences: Wording['sentences'] = {
   'service_key.revoked': (entry) => say`Revoked the ${mode(entry)}service key ${key(entry)}`,
   'portal_session.created': (entry) =>
     say`Created a link to the portal, in which ${{ name: entry.target }} can manage API keys`,
-  'customer.viewed': (entry) => say`Viewed the pages of ${target(entry)} as the customer`,
+  'customer.viewed': (entry) =>
+    say`Viewed the pages of ${{ name: entry.name ?? entry.target }} as the customer`,
   'portal_session.ended': () => say`Ended all sessions of the portal`,
   'invitation.revoked': (entry) => say`Revoked the invitation of ${target(entry)}`,
   'member.added': (entry) => say`Added ${target(entry)}${as(entry.details.after)}`,
