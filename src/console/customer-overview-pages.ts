@@ -54,7 +54,9 @@ async function readTimeline(deps: CustomerDeps, customer: Organization) {
   const { wording, summaries } = deps;
   const { orm } = deps.db;
   const orgId = customer.id;
-  const changes = (await readLatestChanges(orm, wording, orgId, 2 * TIMELINE)).filter(isFirstOfDay);
+  const changes = (await readLatestChanges(orm, wording, orgId, { limit: 2 * TIMELINE })).filter(
+    isFirstOfDay,
+  );
   const failures = await listFailures(orm, orgId, TIMELINE);
   const moments: Moment[] = failures.map(({ url, since }) => ({
     at: new Date(since),

@@ -74,6 +74,13 @@ it('dragging over the bars of days chooses these days', async () => {
   await page.mouse.move(first!.x + 5, first!.y + 50);
   await page.mouse.down();
   await page.mouse.move(last!.x + 5, last!.y + 50, { steps: 4 });
+  const names = await page.evaluate<string[]>(
+    `[...document.querySelectorAll('[data-hovered]')].map((bar) => bar.dataset.label.split(':')[0])`,
+  );
+  expect(names).toHaveLength(3);
+  const tip = await page.locator('.chart-tip').innerText();
+  expect(tip).toMatch(/^\d+.* ?– ?.*[A-Z][a-z]+$/);
+  for (const name of [names[0]!, names[2]!]) expect(tip).toContain(name.split(' ')[0]);
   await page.mouse.up();
   // Moving on before the chart is replaced leaves neither a tooltip nor a frame.
   await page.mouse.move(last!.x + 8, last!.y + 52);

@@ -63,7 +63,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     expect(endpoint).toContain('The test message failed.');
     // A test message says nothing about the health of the endpoint.
     expect(endpoint).not.toContain('Failing');
-    expect(endpoint).toMatch(/webhook\.test Waiting 1 503/);
+    expect(endpoint).toMatch(/webhook\.test Will be retried 1 503/);
     await page.getByRole('link', { name: 'webhook.test' }).click();
     expect(await readMain(page)).toContain('<script>alert(1)</script>');
     expect(await countInjected(page)).toBe(0);

@@ -259,11 +259,21 @@ describe('the overview', () => {
       target: '',
     };
     await inChange(db, (tx) => recordAudit(tx, organization.id, byService));
+    for (const action of ['customer.viewed', 'webhook.tested'])
+      for (let i = 0; i < 3; i++)
+        await inChange(db, (tx) =>
+          recordAudit(tx, organization.id, { ...byService, action, target: organization.slug }),
+        );
     const { seen, text } = await openOverview(browser);
     expect(seen).toContain('by the service , just now');
     expect(seen).toMatch(/Latest changes.*a key of &lt;b&gt;mine/);
     expect(seen).toContain(`by ${user.name} , just now`);
     expect(text).not.toContain('<b>mine');
+    expect(seen).not.toMatch(/Viewed|Sent a test/);
+    const log = (await browser.get('/dashboard/audit-log', { accept: 'text/html' })).text;
+    expect(log.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ')).toContain(
+      `Viewed the pages of ${organization.name} as the customer`,
+    );
     const member = await createUser(db);
     await addMember(db, organization.id, member.id, 'member');
     const other = new Browser(service.url);

@@ -23,7 +23,8 @@ export function hoverCharts() {
     }
     for (const one of marked) one.dataset.hovered = '';
     if (!tip.isConnected) document.body.append(tip);
-    if (tip.textContent !== bar.dataset.label) tip.textContent = bar.dataset.label;
+    const text = marked.length > 1 ? nameDays(marked) : bar.dataset.label;
+    if (tip.textContent !== text) tip.textContent = text;
     tip.style.left = `${Math.max(8, Math.min(clientX + 12, innerWidth - tip.offsetWidth - 8))}px`;
     const above = clientY - tip.offsetHeight - 12;
     tip.style.top = `${above < 8 ? clientY + 16 : above}px`;
@@ -41,7 +42,7 @@ export function hoverCharts() {
     if (marked.length < 2) return;
     document.activeElement?.blur();
     clear();
-    const [from, to] = [marked[0], marked.at(-1)].map((bar) => addressOf(bar).searchParams.get('date'));
+    const [from, to] = endsOf(marked);
     address.searchParams.delete('date');
     for (const [name, value] of Object.entries({ range: 'custom', from, to })) address.searchParams.set(name, value);
     // The pointer may have moved over the bars that are replaced.
@@ -58,6 +59,13 @@ function barsBetween(one, other) {
   const [from, to] = [bars.indexOf(one), bars.indexOf(other)].toSorted((a, b) => a - b);
   return from < 0 ? [] : bars.slice(from, to + 1);
 }
+
+const endsOf = (bars) => [bars[0], bars.at(-1)].map((bar) => addressOf(bar).searchParams.get('date'));
+
+const shortDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
+
+/** `10–16 Nov`. */
+const nameDays = (bars) => shortDay.formatRange(...endsOf(bars).map((day) => new Date(day)));
 
 function addressOf(bar) {
   const link = bar.closest('a');

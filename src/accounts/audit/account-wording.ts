@@ -1,3 +1,5 @@
+import { inArray } from 'drizzle-orm';
+import { organizations } from '../organizations/table.js';
 import { formatCount } from '../../core/pages/format.js';
 import { fieldOf, linkTo, mode, say, textOf, type LoggedAction, type Wording } from './wording.js';
 
@@ -44,7 +46,8 @@ const sentences: Wording['sentences'] = {
   'service_key.revoked': (entry) => say`Revoked the ${mode(entry)}service key ${key(entry)}`,
   'portal_session.created': (entry) =>
     say`Created a link to the portal, in which ${{ name: entry.target }} can manage API keys`,
-  'customer.viewed': (entry) => say`Viewed the portal of ${target(entry)} as the customer`,
+  'customer.viewed': (entry) =>
+    say`Viewed the portal of ${{ name: entry.name ?? entry.target }} as the customer`,
   'portal_session.ended': () => say`Ended all sessions of the portal`,
   'invitation.revoked': (entry) => say`Revoked the invitation of ${target(entry)}`,
   'member.added': (entry) => say`Added ${target(entry)}${as(entry.details.after)}`,
@@ -102,7 +105,15 @@ const sentences: Wording['sentences'] = {
   },
 };
 
-export const accountWording: Wording = { sentences, titles, pages };
+const names: Wording['names'] = {
+  'customer.viewed': (orm, slugs) =>
+    orm
+      .select({ slug: organizations.slug, name: organizations.name })
+      .from(organizations)
+      .where(inArray(organizations.slug, [...slugs])),
+};
+
+export const accountWording: Wording = { sentences, titles, pages, names };
 
 function removalReason({ userRemoved, takenOver }: Record<string, unknown>): string {
   if (userRemoved === true) return ', whose account was removed';

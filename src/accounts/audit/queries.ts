@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
+import { and, desc, eq, gte, inArray, lt, notInArray, sql, type SQL } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { addRows, selectRows, storeRows } from '../../core/db/sql.js';
@@ -51,12 +51,12 @@ export function listAuditRows(
   orm: Orm,
   orgId: string,
   filter: Omit<AuditFilter, 'object'>,
-  { before, limit }: { before?: string | undefined; limit: number },
+  { before, limit, without }: { before?: string | undefined; limit: number; without?: readonly string[] },
 ): Promise<AuditRow[]> {
   return orm
     .select()
     .from(auditLog)
-    .where(isListed(orgId, filter, before))
+    .where(and(isListed(orgId, filter, before), without && notInArray(auditLog.action, [...without])))
     .orderBy(desc(auditLog.id))
     .limit(limit);
 }

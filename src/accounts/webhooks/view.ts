@@ -12,6 +12,8 @@ const badges = {
   failed: { label: 'Failed', tone: 'bad' },
 } as const;
 
+const willRetry = { label: 'Will be retried', tone: 'warn' } as const;
+
 export const deliveryStates = Object.entries(badges).map(([value, { label }]) => ({ value, label }));
 
 const reasons = {
@@ -52,7 +54,7 @@ export const toDeliveryView = (
   ...row,
   href: `${endpointAddress(endpointId)}/deliveries/${row.messageId}`,
   mode: row.livemode ? 'live' : 'test',
-  badge: badges[row.status],
+  badge: row.status === 'waiting' && row.attempts > 0 ? willRetry : badges[row.status],
   answer: row.error ?? (row.statusCode === null ? undefined : String(row.statusCode)),
 });
 

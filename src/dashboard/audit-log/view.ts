@@ -98,9 +98,10 @@ export async function readLatestChanges(
   orm: Orm,
   wording: Wording,
   orgId: string,
-  limit = LATEST,
+  { limit = LATEST, without }: { limit?: number; without?: readonly string[] } = {},
 ): Promise<EntryView[]> {
-  const rows = await nameTargets(orm, wording, await listAuditRows(orm, orgId, {}, { limit }));
+  const listed = await listAuditRows(orm, orgId, {}, { limit, ...(without && { without }) });
+  const rows = await nameTargets(orm, wording, listed);
   const actors = rows.map(({ actor }) => actor);
   const actorOf = await nameOperators(orm, actors, await readActors(orm, orgId, actors));
   return rows.map((row) => toEntryView(wording, row, actorOf(row.actor)));

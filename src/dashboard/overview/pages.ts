@@ -63,6 +63,8 @@ export function overviewPages(deps: OverviewDeps): Router {
   return router;
 }
 
+/** The audit log has them too. */
+const noChanges = ['customer.viewed', 'webhook.tested'];
 const SHOWN_KEYS = 5;
 const SOON_MS = 14 * DAY_MS;
 
@@ -72,7 +74,9 @@ async function readOwnPanels({ db, clock, wording }: OverviewDeps, { orgId, role
   return {
     expiringKeys: await listExpiringKeys(db.orm, orgId, { now, until, limit: SHOWN_KEYS }),
     /** Undefined without the right to read the audit log. */
-    changes: isManager(role) ? await readLatestChanges(db.orm, wording, orgId) : undefined,
+    changes: isManager(role)
+      ? await readLatestChanges(db.orm, wording, orgId, { without: noChanges })
+      : undefined,
     /** Empty without the right to manage webhooks. */
     disabledWebhooks: isManager(role) ? (await listDisabled(db.orm, orgId)).map(toDisabledView) : [],
   };

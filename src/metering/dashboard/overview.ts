@@ -19,7 +19,6 @@ const NEAR = 0.8;
 /** Up to this many events, the page announces new ones. */
 const FIRST_EVENTS = 10;
 
-/** The first steps until the first event arrives. */
 export const readOverviewPanel: ReadOverviewPanel = async (context, request) => {
   const { db, clock } = context;
   const { livemode, origin } = request;
@@ -51,7 +50,6 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
   return { view: 'metering/overview/usage', data: { report: undefined, ...data } };
 };
 
-/** This month of all products, as the page of usage shows it. */
 async function readMonth(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   { session: { orgId }, livemode }: OverviewRequest,

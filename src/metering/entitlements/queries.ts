@@ -5,7 +5,6 @@ import type { Range } from '../../core/http/page.js';
 import { mergedFeatures } from './features.js';
 import {
   effectiveCap,
-  monthlyCap,
   entitlements,
   NO_METRIC,
   products,
@@ -155,7 +154,6 @@ export const listProductsInEffect = (orm: Orm, orgId: string, { now, limit }: { 
       slug: products.slug,
       name: products.name,
       kind: entitlements.kind,
-      isCapped: sql<boolean>`coalesce(${sql.raw(monthlyCap('entitlements', 'products'))} > 0, false)`,
       usageMetric: products.usageMetric,
       maxQuantity: products.maxQuantity,
     })

@@ -68,7 +68,6 @@ export const selectProduct = (orgId: string, slug: string): SQL => sql`
 export const findProduct = (orm: Orm, orgId: string, slug: string): Promise<UsageProduct | undefined> =>
   selectRow(orm, selectProduct(orgId, slug));
 
-/** First days of the months with usage. */
 export const selectMonths = (orgId: string): SQL => sql`
   select distinct period::text as month from usage_totals where org_id = ${orgId}::uuid`;
 

@@ -1,14 +1,16 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { recordAudit } from '../../accounts/audit/audit.js';
 import type { Source } from '../../accounts/identity/source.js';
+import { listEndpoints } from '../../accounts/webhooks/queries.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import { fieldError } from '../../core/pages/form.js';
 import { formatDecimal } from '../../core/pages/format.js';
+import { DAY_MS, monthOf } from '../../core/time.js';
 import { NOBODY } from '../credits/table.js';
-import { listProductsInEffect } from '../entitlements/queries.js';
+import { monthlyCap } from '../entitlements/table.js';
 import { usageAlerts } from './table.js';
 
 const MAX_ALERTS = 20;
@@ -34,20 +36,43 @@ export const listAlerts = (orm: Orm, orgId: string): Promise<Alert[]> =>
     where a.org_id = ${orgId}::uuid order by p.name, p.slug, a.level`,
   );
 
-/** Without one, or e-mail, an alert reaches nobody. */
-export const hasAlertEndpoint = async (orm: Orm, orgId: string): Promise<boolean> =>
-  (await selectRow<{ isThere: boolean }>(
-    orm,
-    sql`select exists (
-      select from webhook_endpoints where org_id = ${orgId}::uuid and livemode and is_enabled and 'usage.alert' = any(types)
-    ) as "isThere"`,
-  ))!.isThere;
+export const listAlertEndpoints = async (orm: Orm, orgId: string) =>
+  (await listEndpoints(orm, orgId)).filter(
+    ({ livemode, types }) => livemode && types.includes('usage.alert'),
+  );
 
 const MAX_PRODUCTS = 500;
 
-/** With a cap this month. */
-export const listCapped = async (orm: Orm, orgId: string, now: Date) =>
-  (await listProductsInEffect(orm, orgId, { now, limit: MAX_PRODUCTS })).filter(({ isCapped }) => isCapped);
+/** With a cap this month, and what is used of it. */
+export const listCapped = (orm: Orm, orgId: string, now: Date) =>
+  selectRows<{ id: string; slug: string; name: string; metric: string; cap: string; used: string }>(
+    orm,
+    sql`select p.id, p.slug, p.name, p.usage_metric as metric, trim_scale(c.cap)::text as cap,
+      trim_scale(coalesce(t.quantity, 0))::text as used
+    from entitlements e join products p on p.id = e.product_id
+    cross join lateral (select ${sql.raw(monthlyCap('e', 'p'))} as cap) c
+    left join usage_totals t on t.org_id = e.org_id and t.period = ${monthOf(now.getTime())}::date and t.livemode
+      and t.product_id = e.product_id and t.metric = p.usage_metric
+    where e.org_id = ${orgId}::uuid and p.archived_at is null and c.cap > 0
+      and e.starts_at <= ${now.toISOString()}::timestamptz and (e.ends_at is null or e.ends_at > ${now.toISOString()}::timestamptz)
+    order by p.slug limit ${MAX_PRODUCTS}`,
+  );
+
+export const PAST_DAYS = 30;
+
+/** Live credits burned on each of the last whole days (UTC), ascending. */
+export async function listDailyBurns(orm: Orm, orgId: string, now: Date): Promise<number[]> {
+  const end = `${now.toISOString().slice(0, 10)}T00:00:00Z`;
+  const rows = await selectRows<{ burned: number }>(
+    orm,
+    sql`select sum(case kind when 'burn' then amount else -amount end)::float8 as burned from credit_entries
+    where org_id = ${orgId}::uuid and livemode and kind in ('burn', 'return') and at < ${end}::timestamptz
+      and at >= ${new Date(Date.parse(end) - PAST_DAYS * DAY_MS).toISOString()}::timestamptz
+    group by date_trunc('day', at at time zone 'UTC')`,
+  );
+  const days = rows.map(({ burned }) => burned);
+  return [...Array<number>(PAST_DAYS - days.length).fill(0), ...days].toSorted((a, b) => a - b);
+}
 
 /** Nothing changes if there is one already. The author's authority holds the Organization's lock. */
 export async function addAlert(

@@ -211,15 +211,9 @@ function toUseMail({ orgName, product, used }: Use, level: number, at: Date): Om
 }
 
 /** Each member of these roles who has not turned it off. */
-export async function mailRoles(
-  tx: Tx,
-  { config }: MailDeps,
-  orgId: string,
-  roles: readonly Role[],
-  mail: Omit<NewMail, 'to'>,
-): Promise<void> {
-  const recipients = await tx
-    .select({ email: users.email })
+export const listRecipients = (orm: Orm | Tx, orgId: string, roles: readonly Role[]) =>
+  orm
+    .select({ email: users.email, name: users.name })
     .from(memberships)
     .innerJoin(users, eq(users.id, memberships.userId))
     .where(
@@ -231,6 +225,15 @@ export async function mailRoles(
     )
     .orderBy(asc(memberships.createdAt))
     .limit(MAX_RECIPIENTS);
+
+export async function mailRoles(
+  tx: Tx,
+  { config }: MailDeps,
+  orgId: string,
+  roles: readonly Role[],
+  mail: Omit<NewMail, 'to'>,
+): Promise<void> {
+  const recipients = await listRecipients(tx, orgId, roles);
   const text = (origin: string) => [
     ...mail.text(origin),
     `You receive this e-mail because of your role. Turn it off at ${origin}/dashboard/account`,

@@ -2,15 +2,24 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { changeAsMember } from '../../accounts/identity/session/authority.js';
 import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
-import { alertRoles, maySetAlerts, type Role } from '../../accounts/organizations/table.js';
+import { alertRoles, isManager, maySetAlerts, type Role } from '../../accounts/organizations/table.js';
+import { toEndpointView } from '../../accounts/webhooks/view.js';
 import type { Context } from '../../core/http/context.js';
 import { readPathId } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
-import { newForm, postForm, textField, type FormState } from '../../core/pages/form.js';
-import { toNamedOptions } from '../../core/pages/format.js';
+import { newForm, postForm, readQuery, textField, type FormState } from '../../core/pages/form.js';
+import { formatShare, toNamedOptions } from '../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
-import { addAlert, hasAlertEndpoint, listAlerts, listCapped, removeAlert } from './alerts.js';
+import {
+  addAlert,
+  listAlertEndpoints,
+  listAlerts,
+  listCapped,
+  listDailyBurns,
+  removeAlert,
+} from './alerts.js';
+import { listRecipients } from './notices.js';
 
 const ALERTS = '/dashboard/usage/alerts';
 
@@ -28,12 +37,31 @@ export function alertPages(context: Context): Router {
   const router = pageRouter();
 
   async function show(req: Request, res: Response, form: FormState): Promise<void> {
-    const notices = { added: 'The alert is added.', removed: 'The alert is removed.' };
-    const page = { view: 'metering/usage/alerts', title: 'Alerts', section: 'usage', notices };
+    const page = { view: 'metering/usage/alerts', title: 'Alerts', section: 'usage' };
+    const { orgId, role } = sessionOf(res);
+    const alerts = await readAlerts(context, { orgId, role });
+    const burns = await listDailyBurns(context.db.orm, orgId, new Date(context.clock.now()));
+    const given = textField(readQuery(req), 'cap');
+    const cap = alerts.capped.find(({ slug }) => slug === given)?.slug ?? '';
+    const most = Math.ceil(burns.at(-1)!);
+    const level = cap === '' ? most || '' : '95';
     await renderPage(context, req, res, page, {
       isPage: true,
-      form,
-      alerts: await readAlerts(context, sessionOf(res)),
+      form: req.method === 'GET' ? newForm({ cap, level: String(level) }) : form,
+      alerts: {
+        ...alerts,
+        rows: alerts.rows.map((row) => ({
+          ...row,
+          days: row.productSlug === null ? burns.filter((burned) => burned > row.level).length : undefined,
+        })),
+        recipients: (await listRecipients(context.db.orm, orgId, alertRoles)).map(({ name }) => name),
+        productOptions: toNamedOptions(alerts.capped).map((option, i) => {
+          const { used, cap } = alerts.capped[i]!;
+          return { ...option, label: `Cap of ${option.label}, ${formatShare(used, cap)} used` };
+        }),
+        burns,
+        done: req.query.done === 'added' ? 'Added.' : req.query.done === 'removed' ? 'Removed.' : '',
+      },
     });
   }
 
@@ -63,18 +91,22 @@ export function alertPages(context: Context): Router {
   return router;
 }
 
-/** For `metering/usage/alerts.ejs`. */
 export async function readAlerts(
   { db, clock, config }: Context,
   { orgId, role }: { orgId: string; role: Role },
 ) {
+  const now = clock.now();
   const rows = await listAlerts(db.orm, orgId);
-  const capped = await listCapped(db.orm, orgId, new Date(clock.now()));
+  const endpoints = (await listAlertEndpoints(db.orm, orgId)).map((row) => toEndpointView(row, now));
+  const hasMail = config.mail !== undefined;
   return {
     rows: rows.map((row) => ({ ...row, firedAt: row.firedAt === null ? null : new Date(row.firedAt) })),
-    productOptions: toNamedOptions(capped),
+    capped: await listCapped(db.orm, orgId, new Date(now)),
     canChange: maySetAlerts(role),
-    hasMail: config.mail !== undefined,
-    hasEndpoint: await hasAlertEndpoint(db.orm, orgId),
+    isManager: isManager(role),
+    hasMail,
+    endpoints,
+    reachesNobody:
+      !hasMail && !endpoints.some(({ isEnabled, failingSince }) => isEnabled && failingSince === null),
   };
 }

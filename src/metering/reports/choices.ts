@@ -51,7 +51,6 @@ export async function requireProduct(
   return product;
 }
 
-/** Undefined if no key was requested. */
 export async function chooseKey(
   orm: Orm,
   orgId: string,
@@ -75,7 +74,6 @@ export const eventScopeOf = (orgId: string, products: readonly UsageProduct[], m
 
 export const accountOf = (orgId: string, mode: Mode) => ({ orgId, livemode: mode === 'live' });
 
-/** For a small file. */
 export async function* inOnePiece<T>(rows: T[]): AsyncGenerator<T[]> {
   yield rows;
 }
@@ -101,7 +99,6 @@ export const toModeTabs = (path: string, query: Query, current: Mode, only?: Mod
     isCurrent: mode === current,
   }));
 
-/** The months with usage, this one and the chosen one, newest first. */
 export function toMonthOptions(months: readonly string[], chosen: Period | undefined, now: Date) {
   const shown = [now, ...(chosen?.range === 'month' ? [chosen.from] : [])].map((at) => at.toISOString());
   const values = new Set([...months, ...shown].map((text) => text.slice(0, 7)));

@@ -19,6 +19,7 @@ import { renderPage } from '../../core/pages/layout.js';
 import { byMember } from '../../accounts/identity/session/authority.js';
 import { personSource, requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import { managingRoles } from '../../accounts/organizations/table.js';
+import { creditsOf } from '../events/events.js';
 import { currentQuantity, findEvent } from '../events/event-queries.js';
 import { amount } from '../events/page-schema.js';
 import { CORRECTION_PATH } from './event-view.js';
@@ -90,6 +91,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
       isVoid: what === 'void',
       event,
       counted,
+      cost: event.creditPrice === '0' ? undefined : creditsOf(event),
       eventHref: toAddress(USAGE_PATH, { event: idempotencyKey }),
       action: CORRECTION_PATH,
     });

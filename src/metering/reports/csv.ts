@@ -104,7 +104,6 @@ function chunksOf({ from, to, ...period }: Period): Period[] {
 /** An event may be dated this far after its receipt. */
 const AHEAD_MS = 5 * MINUTE_MS;
 
-/** `events-maps-live-20261101T0000Z-to-20261201T0000Z.csv`. */
 export function toEventsCsv(
   { db, clock }: Context,
   orgId: string,

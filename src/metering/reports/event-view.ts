@@ -18,7 +18,6 @@ export const CORRECTION_PATH = '/dashboard/usage/events/correction';
 
 const SHOWN_EVENTS = { ofOne: 10, ofAll: 7 };
 
-/** The newest events that the request selects. */
 export async function readEvents(
   orm: Orm,
   orgId: string,
@@ -57,7 +56,6 @@ export async function readEvents(
   };
 }
 
-/** The period, or the chosen hour of its day. */
 export function spanOf({ period, hour }: UsageRequest) {
   const from = hour === undefined ? period.from : new Date(period.from.getTime() + Number(hour) * HOUR_MS);
   const to = hour === undefined ? period.to : new Date(from.getTime() + HOUR_MS);
@@ -80,7 +78,6 @@ export async function readLookUp(orm: Orm, { orgId, mode, subject }: Viewer, que
   };
 }
 
-/** The product, mode and month to which an event belongs. */
 export const placeOf = ({ productSlug, livemode, occurredAt }: EventRow) => ({
   product: productSlug,
   mode: livemode ? 'live' : 'test',

@@ -43,7 +43,6 @@ import {
   type UsageRequest,
 } from './report.js';
 
-/** In the dashboard and in the portal. */
 export function explorerPages(context: Context): Router {
   const { db, clock } = context;
   const router = pageRouter();
@@ -83,7 +82,6 @@ export function explorerPages(context: Context): Router {
   return router;
 }
 
-/** Files and forms of members. */
 export function usagePages(context: Context): Router {
   const { db, clock, log } = context;
   const deps = { orm: db.orm, clock, db };
@@ -115,7 +113,6 @@ export function usagePages(context: Context): Router {
   return router;
 }
 
-/** The sums and the events that the viewer may see, of one product or of all. */
 async function readExplorer(
   context: Context,
   viewer: Viewer,
@@ -210,7 +207,6 @@ const SHOWN_PARTS = 20;
 /** Each event has its own price, so costs are read from the events. */
 const MAX_COST_DAYS = 92;
 
-/** By dimension and by subject, with links that narrow everything. */
 async function readParts(
   { db }: Context,
   viewer: Viewer,
@@ -252,10 +248,13 @@ async function readParts(
     const whole = sumDecimals(rows.map(({ quantity }) => quantity));
     const shown = sorted.slice(0, SHOWN_PARTS).map(({ value, isOther, quantity, events }) => ({
       value: isOther ? 'All others' : value || 'None',
+      isCurrent: request.values[name] === value,
       href:
         isOther || !value
           ? undefined
-          : link(name === 'subject' ? { by: '', subject: value } : { values: { [name]: value } }),
+          : name === 'subject'
+            ? link({ by: '', subject: value })
+            : link({ values: { [name]: request.values[name] === value ? '' : value } }),
       quantity,
       ...changeSince(
         quantity,
@@ -283,7 +282,6 @@ interface Filters {
   query: FormFields;
   form: FormState;
   products: UsageProduct[];
-  /** Undefined if it is invalid. */
   request?: UsageRequest;
   product?: UsageProduct | undefined;
   now: Date;

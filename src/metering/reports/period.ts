@@ -59,7 +59,10 @@ export function parsePeriod(range: RangeKind, query: unknown, now: Date): Period
   const end = new Date(utcDay(to).getTime() + DAY_MS);
   const length = (end.getTime() - utcDay(from).getTime()) / DAY_MS;
   if (length > MAX_DAYS) throw fieldError('to', `must be at most ${MAX_DAYS} days, not ${length}`);
-  return { range, from: utcDay(from), to: end, stepMs: DAY_MS };
+  const month = monthPeriod(utcDay(from));
+  // The days of a whole month have its projection and its cap.
+  const isMonth = from === toDateText(month.from) && end.getTime() === month.to.getTime();
+  return isMonth ? month : { range, from: utcDay(from), to: end, stepMs: DAY_MS };
 }
 
 /** Includes a partial last step. UTC days always have 24 hours. */

@@ -78,20 +78,19 @@ export function toReportView(report: UsageReport, now: Date) {
       isFormer: other.metric !== product.usageMetric,
     })),
     key: key && { ...key, isOtherMode: key.livemode !== (mode === 'live') },
-    /** Each narrows the report; its link takes it away. */
     filters: [
       ...(key ? [{ name: 'API key', value: key.name, href: link({ key: '' }) }] : []),
       ...Object.entries(values).map(([name, value]) => ({
-        name,
+        name: capitalise(name),
         value,
         href: link({ values: { [name]: '' } }),
       })),
       ...(subject === undefined || request.isOfSubject
         ? []
-        : [{ name: 'subject', value: subject, href: link({ subject: '' }) }]),
+        : [{ name: 'Subject', value: subject, href: link({ subject: '' }) }]),
     ],
     stacks: stacksOf(report).map((name) => ({
-      label: name === 'key' ? 'API key' : name,
+      label: name === 'key' ? 'API key' : capitalise(name),
       href: link({ by: name }),
       isCurrent: name === by,
     })),
@@ -130,6 +129,8 @@ export function toReportView(report: UsageReport, now: Date) {
   };
 }
 
+const capitalise = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
+
 function stacksOf({ product, key, request: { values, subject, showsKeys } }: UsageReport): string[] {
   const isNarrow = key !== undefined || Object.keys(values).length > 0;
   return [
@@ -154,12 +155,18 @@ export function toBeforeView<Row>(
   return {
     total: before,
     growth: formatGrowth(total, before),
-    when: `${same.to < whole.to ? 'at this point of' : 'in'} ${formatPeriod(whole)}`,
+    when: sayWhen(whole, same.to < whole.to),
     whole: { name: formatPeriod(whole), total: totalOf(rows) },
   };
 }
 
-/** As one of the parts of the usage. */
+function sayWhen(before: Period, isCut: boolean): string {
+  if (before.range === 'day') return `${isCut ? 'by this hour on' : 'on'} ${formatPeriod(before)}`;
+  const days = stepsOf(before).length;
+  const name = before.range === 'month' ? formatPeriod(before) : `the ${formatCount(days, 'day')} before`;
+  return `${isCut ? 'at this point of' : 'in'} ${name}`;
+}
+
 function keysOf({ product, request, metric, metrics, key, keys, keysBefore, keyCount }: UsageReport) {
   if (!request.showsKeys || keys.length === 0) return [];
   const link = linksOf(request, product.slug);
@@ -167,8 +174,9 @@ function keysOf({ product, request, metric, metrics, key, keys, keysBefore, keyC
   const rows = keys.map(({ apiKeyId, keyName, keyPrefix, quantity, events }) => ({
     value: keyName ?? 'Operator',
     code: keyPrefix && `${keyPrefix}…`,
-    href: link({ key: apiKeyId!, by: request.by === 'subject' ? 'key' : request.by! }),
-    isCurrent: apiKeyId === key?.id,
+    ...(apiKeyId === key?.id
+      ? { isCurrent: true, href: link({ key: '' }) }
+      : { href: link({ key: apiKeyId!, by: request.by === 'subject' ? 'key' : request.by! }) }),
     quantity,
     ...changeSince(quantity, keysBefore.find((sum) => sum.apiKeyId === apiKeyId)?.quantity),
     events,
@@ -194,7 +202,6 @@ function axisName(start: Date, { range }: Pick<Period, 'range'>): string {
   return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
 }
 
-/** By API key or another part, unless only one is shown. */
 function chartOf(report: UsageReport, now: Date) {
   const { request, product, metric, steps, before, series, key, keyCount, balance, projection } = report;
   const byStart = new Map(steps.map(({ start, quantity }) => [start, quantity]));
@@ -230,7 +237,6 @@ interface UsageChart extends Pick<StackedInput, 'series' | 'others'> {
   by: string | undefined;
   before: { whole: Period; rows: readonly { start: number; quantity: string }[] } | undefined;
   projection: Projection | undefined;
-  /** For the whole month. */
   cap?: number | undefined;
   now: Date;
 }

@@ -30,13 +30,9 @@ export interface UsageRequest extends Omit<z.output<typeof usageQuerySchema>, 'r
   period: Period;
   /** An hour of the day; only the list of events is narrowed to it. */
   hour: string | undefined;
-  /** The values to which the usage is narrowed, by dimension. */
   values: Record<string, string>;
-  /** Each step of the chart includes the ones before it. */
   isSum: boolean;
-  /** The portal has no API keys. */
   showsKeys: boolean;
-  /** The viewer sees one subject alone. */
   isOfSubject: boolean;
 }
 
@@ -132,7 +128,6 @@ export async function readReport(
       by === undefined || (by === 'key' && (key !== undefined || keys.length < 2))
         ? undefined
         : await readSeries(deps, product, part, { by, metric, period }),
-    /** The last hour with usage in each mode, if the period has none. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
     /** For a whole month of the whole Organization against a cap. */
     balance: unitCap === null ? undefined : toBalance(quantity, unitCap),

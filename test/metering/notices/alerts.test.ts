@@ -2,10 +2,10 @@ import { eq, sql } from 'drizzle-orm';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { mails } from '../../../src/accounts/mail/table.js';
 import type { Role } from '../../../src/accounts/organizations/table.js';
+import { webhookEndpoints } from '../../../src/accounts/webhooks/table.js';
 import { createSecretBox } from '../../../src/core/secret-box.js';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { entitlements } from '../../../src/metering/entitlements/table.js';
-import { hasAlertEndpoint } from '../../../src/metering/notices/alerts.js';
 import { createCapNotices, createCreditAlerts } from '../../../src/metering/notices/notices.js';
 import { usageAlerts } from '../../../src/metering/notices/table.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
@@ -257,6 +257,25 @@ describe('an alert on credits a day', () => {
   });
 });
 
+describe('alerts without e-mail', () => {
+  const silent = useService();
+
+  it('say that they reach nobody until an endpoint that listens works', async () => {
+    const { browser, organization } = await signedIn(silent.database.db, silent.service.url);
+    const page = async () => (await browser.get(ALERTS, html)).text.replaceAll(/\s+/g, ' ');
+    const set = (values: Partial<typeof webhookEndpoints.$inferInsert>) =>
+      silent.database.db.orm.update(webhookEndpoints).set(values);
+    await createListener(silent.database.db, organization.id, { types: ['usage.threshold_reached'] });
+    expect(await page()).toContain('This service sends no e-mail, and no live webhook endpoint listens to');
+    await set({ types: ['usage.alert'] });
+    expect(await page()).not.toContain('Alerts reach nobody');
+    for (const values of [{ failingSince: new Date() }, { failingSince: null, isEnabled: false }]) {
+      await set(values);
+      expect(await page()).toContain('every live webhook endpoint is failing or disabled that listens to');
+    }
+  });
+});
+
 describe('the page of alerts', () => {
   it('lets billing members add and remove alerts, with an entry in the audit log, and members only see them', async () => {
     const customer = await createCustomer();
@@ -291,29 +310,42 @@ describe('the page of alerts', () => {
     );
   });
 
-  it('says where alerts go, and that nobody gets them without an endpoint or e-mail', async () => {
+  it('says who is told, by name, and at which endpoints', async () => {
     const customer = await createCustomer();
-    const page = await customer.page();
-    expect(page).toContain('href="/dashboard/webhooks"');
-    expect(page).toContain('Cap of Tiles');
-    const { organization } = await signedIn(database.db, service.url);
-    const { orm } = database.db;
-    expect(await hasAlertEndpoint(orm, customer.orgId)).toBe(true);
-    expect(await hasAlertEndpoint(orm, organization.id)).toBe(false);
-    await createListener(database.db, organization.id, { types: ['usage.threshold_reached'] });
-    expect(await hasAlertEndpoint(orm, organization.id)).toBe(false);
+    const { id } = await createUser(database.db);
+    await addMember(database.db, customer.orgId, id, 'billing');
+    const page = (await customer.page()).replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ');
+    expect(page).toMatch(
+      new RegExp(`Goes to ${customer.user.name} and .* : owners, admins and billing members`),
+    );
+    expect(page).toContain('example.com Enabled');
+    expect(page).not.toContain('Alerts reach nobody');
   });
 
-  it('proposes the cap of the product shown', async () => {
+  it('proposes the cap of the product shown, and the most credits of a day', async () => {
     const customer = await createCustomer();
-    const usage = async (query: string) =>
-      (await customer.browser.get(`/dashboard/usage${query}`, html)).text.replaceAll(/\s+/g, ' ');
-    const proposal = `<option value="${customer.product.slug}" selected> Cap of Tiles`;
-    expect(await usage(`?product=${customer.product.slug}`)).toContain(proposal);
-    expect(await usage(`?product=${customer.product.slug}`)).toContain('value="95"');
-    await grant(database.db, customer.orgId, (await createProduct(database.db)).id);
-    expect(await usage('')).not.toContain(proposal);
-    expect(await usage('')).not.toContain('alerts would reach nobody');
+    await customer.use(250);
+    await addGrant(database.db, customer.orgId, { amount: '5000' }, new Date('2031-03-01T00:00:00Z'));
+    const account = { orgId: customer.orgId, livemode: true };
+    for (const [day, credits] of [
+      ['11', '40'],
+      ['12', '96.5'],
+      ['13', '20'],
+    ] as const)
+      await burnCredits(database.db, account, credits, new Date(`2031-03-${day}T10:00:00Z`));
+    const read = async (path: string) =>
+      (await customer.browser.get(path, html)).text.replaceAll(/\s+/g, ' ');
+    const address = `${ALERTS}?cap=${customer.product.slug}`;
+    expect(await read(`/dashboard/usage?product=${customer.product.slug}`)).toContain(`href="${address}"`);
+    const proposal = `<option value="${customer.product.slug}" selected> Cap of Tiles, 25.0% used`;
+    expect(await read(address)).toContain(proposal);
+    expect(await read(address)).toContain('value="95"');
+    await customer.add({ cap: '', level: '30' });
+    const page = await read(ALERTS);
+    expect(page).not.toContain(proposal);
+    expect(page).toContain('value="97"');
+    expect(page).toContain('The last 30 days burned 0 to 96.5 credits a day');
+    expect(page).toContain('Above on 2 days');
   });
 
   it('refuses a product without a cap, other products, and levels that are not whole numbers', async () => {

@@ -390,17 +390,17 @@ it('an event shows what it cost, and its product what it costs', async () => {
   const { browser, send, product } = await scene();
   const key = await send(3, { dimensions: { model: 'large' } });
   const event = readText((await browser.get(`/dashboard/usage?event=${key}`, html)).text);
-  expect(event).toMatch(/Credits 6 , 2 for each call/);
+  expect(event).toMatch(/Credits 6 at 2 for each call/);
   const list = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
   expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
   expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
-    /Price 0\.5 credits per call; large 2 /,
+    /Price: 0\.5 credits per call; large 2 /,
   );
   expect(
     readText(
       (await browser.get(`/dashboard/usage?product=${product.slug}&dimension.model=large`, html)).text,
     ),
-  ).toMatch(/Price 2 credits per call (?!;)/);
+  ).toMatch(/Price: 2 credits per call (?!;)/);
   expect(readText((await browser.get('/dashboard/entitlements', html)).text)).toContain(
     '0.5 credits for each call ; large 2',
   );

@@ -27,6 +27,17 @@ describe('a period', () => {
     expect(parsePeriod(range, toPeriodQuery(period), now)).toEqual(period);
   });
 
+  it('of the days of a whole month is this month', () => {
+    const month = parsePeriod('month', { month: '2028-02' }, now);
+    expect(parsePeriod('custom', { from: '2028-02-01', to: '2028-02-29' }, now)).toEqual(month);
+    for (const [from, to] of [
+      ['2028-02-01', '2028-02-28'],
+      ['2028-02-02', '2028-03-01'],
+      ['2028-02-01', '2028-03-31'],
+    ])
+      expect(parsePeriod('custom', { from, to }, now).range).toBe('custom');
+  });
+
   it.each([
     ['day', { date: '2027-02-29' }, '/date'],
     ['day', { date: ['2028-01-01', '2028-01-02'] }, '/date'],

@@ -6,7 +6,7 @@ import { selectRows } from '../../../src/core/db/sql.js';
 import { DAY_MS } from '../../../src/core/time.js';
 import { products } from '../../../src/metering/entitlements/table.js';
 import { usageArchives, usageEvents } from '../../../src/metering/ingestion/table.js';
-import { Browser, openSession, signedIn } from '../../support/accounts.js';
+import { addMember, createUser, Browser, openSession, signedIn } from '../../support/accounts.js';
 import { createKey } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
 import { useService } from '../../support/use.js';
@@ -104,7 +104,7 @@ const creditsOf = (rows: Awaited<ReturnType<Scene['rows']>>, ...sections: string
 const sum = (credits: string[]) => credits.reduce((all, one) => all + Number(one), 0);
 
 it('explains a month with two prices, a correction, an expiry and a late event', async () => {
-  const { open, rows, read, send, give, correct, product, void: forfeit } = await scene();
+  const { organization, open, rows, read, send, give, correct, product, void: forfeit } = await scene();
   await give('march', { amount: 100, expiresAt: '2031-04-01T00:00:00Z' });
   await give('never', { amount: 7, startsAt: '2031-04-05T00:00:00Z' });
   await forfeit('never');
@@ -112,9 +112,20 @@ it('explains a month with two prices, a correction, an expiry and a late event',
   await send(10, 'small');
   await database.db.orm.update(products).set({ creditPrice: '1' }).where(eq(products.id, product.id));
   await send(4, 'small');
+  const owner = await createUser(database.db);
+  await addMember(database.db, organization.id, owner.id, 'owner');
+  const browser = await openSession(database.db, service.url, owner.id, service.clock.now());
+  const ask = async (what: string) => {
+    const address = `/dashboard/usage/events/correction?idempotencyKey=${key}&what=${what}`;
+    return (await browser.get(address, { accept: 'text/html' })).text
+      .replaceAll(/<[^>]*>|\s+/g, ' ')
+      .replaceAll(/ +/g, ' ');
+  };
+  expect(await ask('void')).toContain('30 calls no longer count, and 60 credits come back.');
+  expect(await ask('amend')).toContain('the difference to 60 credits comes back or burns.');
   await correct(key, 20);
   expect(await read('2031-03')).toMatch(
-    /So far It becomes final when .* What can still change it API keys can send events of this month until 8 Apr 2031\. Owners and admins can correct events; API keys can until about 13 May 2031\. .* Opening balance 0 .* Balance now 51 /,
+    /So far It closes on 13 May 2031: from then on, API keys can no longer change it, only people can correct its events\. The operator archives no events, so corrections stay possible\. .* Opening balance 0 .* Balance now 51 /,
   );
   service.clock.set('2031-04-03T08:00:00Z');
   await send(3, 'small', '2031-03-31T23:30:00Z');
@@ -134,7 +145,7 @@ it('explains a month with two prices, a correction, an expiry and a late event',
     ['closing_balance', '', '', '', '0'],
   ]);
   expect(await read('2031-03')).toMatch(
-    /Statement Mode Live Test Print Download CSV.* March 2031 .* Not final It becomes final when .* API keys can send events of this month until 8 Apr 2031\. Owners .* large 30 calls 2 per call 60 .* Correction large −10 calls 2 per call −20 Total 52 Paid by Invoice march 52 Total 52 Balance Opening balance 0 Invoice march 100 Usage −52 Expired −48 Closing balance 0 /,
+    /Statement Mode Live Test Print Download CSV.* March 2031 .* Open It closes on 13 May 2031: .* large 30 calls 2 per call 60 .* Correction large −10 calls 2 per call −20 Total 52 Paid by Invoice march 52 Total 52 Balance Opening balance 0 Invoice march 100 Usage −52 Expired −48 Closing balance 0 /,
   );
   expect((await open('?month=2031-03')).text).toContain(
     'href="/dashboard/statement?mode=live&amp;range=month&amp;month=2031-02"',
@@ -235,9 +246,9 @@ it('is final once the events are archived, and then has the totals of the ledger
   await give('march', { amount: 100 });
   await send(3, 'large');
   service.clock.set('2031-05-02T08:00:00Z');
-  expect(await read('2031-03')).toMatch(
-    /Not final It becomes final when .* Owners and admins can correct events; API keys can until about 13 May 2031\. The operator /,
-  );
+  expect(await read('2031-03')).toMatch(/Open It closes on 13 May 2031: /);
+  service.clock.set('2031-05-14T08:00:00Z');
+  expect(await read('2031-03')).toContain(' Closed Since 13 May 2031, API keys can no longer change it. ');
   await database.db.orm.delete(usageEvents).where(eq(usageEvents.orgId, organization.id));
   for (let at = new Date('2030-03-01'); at < new Date('2031-04-01'); at.setUTCMonth(at.getUTCMonth() + 1))
     await database.db.orm.insert(usageArchives).values({

@@ -158,7 +158,10 @@ describe('a month against its cap', () => {
     expect(page).toContain('Left 652 of 1,000');
     expect(page).toContain('34.8%');
     expect(page).toContain('≈ 744 74.4% of the cap');
-    expect(page).toContain('estimated at the pace of the last 7 days');
+    expect(page).toContain('at the pace of the last 7 days');
+    expect(textOf((await open('?range=custom&from=2031-03-01&to=2031-03-31')).text)).toContain(
+      '≈ 744 74.4% of the cap',
+    );
     // 12 more today, then 24 a day.
     expect(page).toMatch(/15 Mar 2031 12 0 24 16 Mar 2031 0 0 24 .* 31 Mar 2031 0 0 24/);
     const chart = (await open()).text;
@@ -187,7 +190,7 @@ describe('a month against its cap', () => {
     expect((await open()).text).not.toContain('estimate');
     await fillUsage(db, { ...event, count: 48, prefix: 'b', from: '2031-03-13T00:00:00Z' });
     expect(textOf((await open()).text)).toContain(
-      '≈ 456 45.6% of the cap, estimated at the pace of the 2 days since the first usage',
+      '≈ 456 45.6% of the cap, at the pace of the 2 days since the first usage',
     );
   });
 
@@ -374,8 +377,10 @@ describe('the parts', () => {
     expect(small).toMatch(/^\/dashboard\/usage\?.*dimension\.model=small/);
     const page = (await open(small.slice('/dashboard/usage'.length))).text;
     expect(textOf(page)).toContain('Used 6 calls');
-    expect(textOf(page)).toMatch(/Only usage with model: small × \(remove\)/);
+    expect(textOf(page)).toMatch(/Only usage with Model: small × \(remove\)/);
     expect(textOf(page)).toMatch(/By region .* eu 4 66\.7% 2 us &amp; ca 2 33\.3% 1/);
+    expect(page).toMatch(/href="[^"]*" aria-current="true"><bdi>small</);
+    expect(hrefOf(page.replaceAll(' aria-current="true"', ''), 'small')).not.toContain('model');
     // A cap counts the whole usage, and sums of subjects are not kept by dimension.
     expect(textOf(page)).not.toMatch(/ Left |By subject/);
     const both = hrefOf(page, 'us &amp; ca');
@@ -416,7 +421,7 @@ describe('the last days', () => {
     const text = textOf(week.text);
     expect(text).toContain('9 Mar 2031 – 15 Mar 2031');
     expect(text).toContain(
-      'Used 3 ▲ 50.0% more than 2 in the previous period calls , 2 at this point of 2 Mar 2031 – 8 Mar 2031',
+      'Used 3 ▲ 50.0% more than 2 in the previous period calls in 3 events 2 at this point of the 7 days before',
     );
     expect(week.text).toContain('data-label="9 Mar 2031: 3 calls\n2 Mar 2031 – 8 Mar 2031 0"');
     expect(await csv('?range=last7')).toHaveLength(1);
@@ -427,6 +432,10 @@ describe('the last days', () => {
     );
     expect(week.text).toMatch(/rel="prev" href="[^"]*range=custom[^"]*from=2031-03-02[^"]*to=2031-03-08/);
     expect(week.text).not.toContain('rel="next"');
+    expect(textOf((await open('?range=day&date=2031-03-09')).text)).toContain(' 11 on 8 Mar 2031');
+    expect(textOf((await open('?range=custom&from=2031-03-09&to=2031-03-10')).text)).toContain(
+      ' 11 in the 2 days before',
+    );
   });
 
   it('say how each API key, dimension’s value and subject has changed since the same part of the period before', async () => {

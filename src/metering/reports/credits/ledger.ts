@@ -143,7 +143,6 @@ async function readBooked(tx: Orm, id: AccountId, now: Date) {
 
 type Account = Awaited<ReturnType<typeof readAccount>>['account'];
 
-/** Sums up the open grants, minus the overdrafts. */
 export const balanceOf = ({ grants, overdrafts }: Account, now: Date): string =>
   total([
     ...grants

@@ -10,7 +10,7 @@ import { renderPage } from '../../../core/pages/layout.js';
 import { modes, productsQuerySchema, type Mode } from '../../events/page-schema.js';
 import { listMonths } from '../../events/page-queries.js';
 import { accountOf, inOnePiece, toMonthOptions, toPeriodChoices } from '../choices.js';
-import { monthPeriod, parsePeriod } from '../period.js';
+import { addMonths, monthPeriod, parsePeriod } from '../period.js';
 import { readStatement, type Statement } from './statement.js';
 
 /** Lines on a page of less than 75 KB, and in a file. The rest is one line per product. */
@@ -22,8 +22,9 @@ function parseMonth(query: FormFields, now: Date) {
   return { mode, period: parsePeriod('month', query, now) };
 }
 
-/** In the dashboard and in the portal. */
 export function addStatement(router: Router, { db, clock, log, ...context }: Context): void {
+  const { dedupeHorizonMonths: kept } = context.config;
+
   router.get('/statement', requirePage('credits'), async (req, res) => {
     const viewer = viewerOf(res);
     const path = `${viewer.home}/statement`;
@@ -50,6 +51,7 @@ export function addStatement(router: Router, { db, clock, log, ...context }: Con
       months: toMonthOptions(await listMonths(db.orm, viewer.orgId), period, now),
       form: { ...form, values: { month, ...form.values } },
       statement,
+      archivedFrom: kept === undefined ? undefined : addMonths(period.to, kept),
       creditsHref: toAddress(`${viewer.home}/credits`, { mode }),
       csvHref: toAddress(`${path}.csv`, { month, mode }),
     });

@@ -112,6 +112,7 @@ export function selectPriceLines(
 
 export interface MonthFacts {
   name: string;
+  slug: string;
   mayCorrect: boolean;
   /** The first day with any usage or grant, or of the Organization. */
   startsAt: string;
@@ -122,7 +123,7 @@ export interface MonthFacts {
 }
 
 export const selectMonthFacts = (id: AccountId, { from, to }: Month, since: Date): SQL => sql`
-  select o.name, o.may_correct as "mayCorrect", ${timeText(sql`least(o.created_at,
+  select o.name, o.slug, o.may_correct as "mayCorrect", ${timeText(sql`least(o.created_at,
       (select min(starts_at) from credit_grants g where ${ownRows('g', id)}),
       (select min(period) from usage_totals u where ${ownRows('u', id)})::timestamp at time zone 'UTC')`)} as "startsAt",
     (select count(*)::int from usage_archives a where ${ownRows('a', id)} and a.state = 'archived'

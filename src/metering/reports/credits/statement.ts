@@ -68,6 +68,7 @@ export const readStatement = (orm: Orm, id: AccountId, month: Period, now: Date,
       const burned = ofKind('burn', 'return');
       return {
         organization: facts.name,
+        number: `${facts.slug}/${month.from.toISOString().slice(0, 7)}`,
         month,
         startsAt: new Date(facts.startsAt),
         outlook: outlookOf(month, facts, now),
@@ -175,18 +176,17 @@ async function readLines(
   };
 }
 
-/** Says until when the statement can change; `isFinal` if nothing can change it. */
 function outlookOf(month: Period, facts: MonthFacts, now: Date) {
   const lateUntil = new Date(month.to.getTime() + MAX_PAST_MS);
-  const keysUntil = new Date(lateUntil.getTime() + MAX_AGE_DAYS * DAY_MS);
   const first = Math.max(Date.parse(facts.startsAt), now.getTime() - OLD_PAST_MS);
   let open = 0;
   for (let at = monthPeriod(new Date(first)).from; at < month.to; at = addMonths(at, 1)) open += 1;
+  const closesAt = new Date(lateUntil.getTime() + (facts.mayCorrect ? MAX_AGE_DAYS * DAY_MS : 0));
   return {
     isRunning: month.to > now,
-    lateUntil: lateUntil > now ? lateUntil : undefined,
-    keysUntil: facts.mayCorrect && keysUntil > now ? keysUntil : undefined,
-    mayCorrect: facts.mayCorrect && facts.hasEvents,
+    /** From then on, no API key can change the statement. */
+    closesAt,
+    isClosed: closesAt <= now,
     isFinal: lateUntil <= now && !facts.hasEvents && facts.archived >= open,
   };
 }
