@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,15 +10,24 @@ import { launchChromium } from '../support/chromium.js';
 
 /**
  * `npm run screenshots`: starts a service with the demo data and saves screenshots of its pages in docs/screenshots.
- * File names give the page, the device and the colour scheme: `overview-dark.png`, `overview-phone-light.png`.
+ * File names give the page, the device and the colour scheme: `overview-dark.png`, `overview-phone-light.png`. The front
+ * page shows parts of three.
  */
 const folder = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
+const assets = fileURLToPath(new URL('../../views/assets', import.meta.url));
 const schemes = ['light', 'dark'] as const;
 const desk = { width: 1280, height: 800 };
 const devices = [
   { suffix: '', viewport: desk },
   { suffix: '-phone', viewport: { width: 390, height: 844 } },
 ];
+
+/** What the front page shows: from the top left of an element, in the size that its template names. */
+const parts: Record<string, { from: string; width: number; height: number }> = {
+  usage: { from: '.explorer > .stack-wide', width: 706, height: 566 },
+  markets: { from: '.desk-market', width: 788, height: 600 },
+  customers: { from: '.page-head', width: 1048, height: 560 },
+};
 
 const dataDir = await mkdtemp(join(tmpdir(), 'gauge-screenshots-'));
 const log = pino({ level: 'error' });
@@ -61,9 +70,25 @@ async function picture(page: Page, name: string, show: Show): Promise<void> {
       await page.setViewportSize(viewport);
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       await page.screenshot({ path: join(folder, `${name}${suffix}-${colorScheme}.png`) });
+      if (suffix === '' && parts[name])
+        await savePart(page, parts[name], `screen-${name}-${colorScheme}.webp`);
     }
   }
   console.log(name);
+}
+
+/** Playwright itself saves no WebP. */
+async function savePart(page: Page, { from, ...size }: (typeof parts)[string], file: string): Promise<void> {
+  const { x, y } = (await page.locator(from).first().boundingBox())!;
+  const margin = 11;
+  const session = await page.context().newCDPSession(page);
+  const { data } = await session.send('Page.captureScreenshot', {
+    format: 'webp',
+    quality: 80,
+    clip: { x: x - margin, y: y - margin, ...size, scale: 1 },
+    captureBeyondViewport: true,
+  });
+  await writeFile(join(assets, file), data, 'base64');
 }
 
 async function signIn(chromium: Browser, service: Service): Promise<Page> {
