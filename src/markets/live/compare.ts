@@ -24,12 +24,6 @@ export interface AccountComparison extends Comparison {
 /** Values are strings: a count, an amount or a state. */
 export type LiveDifference = z.infer<typeof differenceSchema>;
 
-/** Positive for YES, negative for NO. */
-export interface ForeignPosition {
-  ticker: string;
-  contracts: string;
-}
-
 export type OurOrder = Pick<
   LiveOrderRow,
   'clientOrderId' | 'venueOrderId' | 'status' | 'contracts' | 'filledContracts' | 'reserved'
@@ -220,7 +214,8 @@ function comparePositions(ours: Ours, venues: Venues) {
   const settledThere = new Map(venues.settlements.map((one) => [one.ticker, one]));
   const differences: LiveDifference[] = [];
   const settling: string[] = [];
-  const foreign: ForeignPosition[] = [];
+  /** Positive for YES, negative for NO. */
+  const foreign: { ticker: string; contracts: string }[] = [];
   const foreignPositions: Record<string, number> = {};
   let expectedCash = 0n;
   const tickers = new Set([...held.keys(), ...shown.keys(), ...Object.keys(ours.foreignPositions)]);

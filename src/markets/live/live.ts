@@ -4,7 +4,7 @@ import type { Source } from '../../accounts/identity/source.js';
 import { findOrganization } from '../../accounts/identity/organizations/queries.js';
 import { UnexpectedAnswerError, VenueUnavailableError } from '../venue/kalshi-client.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
-import type { LiveExecutor, LiveOrder, RestingOrder, VenueOutcome } from '../orders/order.js';
+import type { LiveOrder, RestingOrder, VenueOutcome } from '../orders/order.js';
 import { recordOutcome } from '../orders/record-outcome.js';
 import { shareRun } from '../../core/steps.js';
 import { createLease } from '../../core/db/jobs.js';
@@ -24,33 +24,6 @@ import { sendOrder, withdraw, type SendDeps } from './send.js';
 import { signRequest, type VenueKey } from './sign.js';
 import { createVenue } from './venue.js';
 import type { Authority } from '../../accounts/audit/audit.js';
-import type { LiveDifference } from './compare.js';
-
-/** The account at the venue belongs to one Organization. */
-export interface LiveTrading extends LiveExecutor {
-  readonly report: LiveReport;
-  /** Undefined for any other Organization. */
-  reportOf(orgId: string): LiveReport | undefined;
-  /** Rejects waiting orders that a switch now blocks. */
-  reviewWaiting(): void;
-  /** A concurrent call joins the running reconciliation. Never rejects. */
-  reconcile(): Promise<void>;
-  /** A concurrent call joins the running pass. Never rejects. */
-  watchResting(): Promise<void>;
-  /**
-   * Adopts the venue's side of every difference; none if both sides agreed.
-   * @throws AppError unavailable while the accounts cannot be compared
-   */
-  accept(source: Source, by: Authority): Promise<{ accepted: LiveDifference[]; report: LiveReport }>;
-  /**
-   * Contracts that must match before each, by the venue's order id.
-   * @throws UnexpectedAnswerError, VenueUnavailableError
-   */
-  listQueuePositions(tickers: readonly string[], signal: AbortSignal): Promise<Map<string, number>>;
-  /** Replaces the followed markets. Reports arrive only while the venue's stream is connected. */
-  followTrades(tickers: readonly string[], listener: TradeListener): void;
-  stop(): Promise<void>;
-}
 
 export interface LiveTimings {
   timeoutMs: number;
@@ -80,11 +53,13 @@ export interface LiveOptions {
   streamTimings?: Partial<AccountStreamTimings> | undefined;
 }
 
-/** Undefined unless the configuration names an Organization. */
+export type LiveTrading = NonNullable<ReturnType<typeof createLiveTrading>>;
+
+/** The account at the venue belongs to one Organization. Undefined unless the configuration names it. */
 export function createLiveTrading(
   context: WorkContext,
   { key, budget, timings: given, streamTimings }: LiveOptions,
-): LiveTrading | undefined {
+) {
   const { config, db, clock, log } = context;
   const { liveOrg: slug, kalshi } = config.trading;
   if (slug === undefined || !key) return undefined;
@@ -114,28 +89,39 @@ export function createLiveTrading(
 
   return {
     assertOpen: () => status.assertOpen(),
-    get report() {
+    get report(): LiveReport {
       return status.report;
     },
-    reportOf: (orgId) => (orgId === watch.owner ? status.report : undefined),
+    /** Undefined for any other Organization. */
+    reportOf: (orgId: string) => (orgId === watch.owner ? status.report : undefined),
+    /** Rejects waiting orders that a switch now blocks. */
     reviewWaiting: reviews.start,
-    send: (order) => track(order, sendOrder(depsOf(order), order, stopping.signal)),
-    cancel: (order) => change(order, 0),
-    decrease: (order, remaining) => change(order, remaining),
-    async cancelAll(orgId) {
+    send: (order: LiveOrder) => track(order, sendOrder(depsOf(order), order, stopping.signal)),
+    cancel: (order: RestingOrder) => change(order, 0),
+    decrease: (order: RestingOrder, remaining: number) => change(order, remaining),
+    async cancelAll(orgId: string) {
       await dissolveOrderGroup(deps, orgId, stopping.signal);
       await watch.watchResting();
     },
+    /** A concurrent call joins the running reconciliation. Never rejects. */
     async reconcile() {
       if (context.lifecycle.refusal) return;
       await watch.reconcile();
       if (!stopping.signal.aborted) stream.open();
     },
+    /** A concurrent call joins the running pass. Never rejects. */
     watchResting: () => watch.watchResting(),
-    listQueuePositions: (tickers, signal) => venue.listQueuePositions(tickers, signal),
+    /** @throws UnexpectedAnswerError, VenueUnavailableError */
+    listQueuePositions: venue.listQueuePositions,
+    /** Replaces the followed markets. Reports arrive only while the venue's stream is connected. */
     followTrades: stream.followTrades,
-    accept: (source, by) => acceptVenue(deps, { clock, slug, watch, signal: stopping.signal }, source, by),
-    async stop() {
+    /**
+     * Adopts the venue's side of every difference; none if both sides agreed.
+     * @throws AppError unavailable while the accounts cannot be compared
+     */
+    accept: (source: Source, by: Authority) =>
+      acceptVenue(deps, { clock, slug, watch, signal: stopping.signal }, source, by),
+    async stop(): Promise<void> {
       stopping.abort();
       const { restingOrders } = status.report;
       if (restingOrders > 0) log.warn({ restingOrders }, 'live orders stay in the book at the venue');
@@ -163,7 +149,7 @@ async function acceptVenue(
   },
   source: Source,
   by: Authority,
-): ReturnType<LiveTrading['accept']> {
+) {
   const { db, status } = deps;
   let { account, comparison } = await compareToAccept(deps, slug, signal);
   // The venue has no record of the order.

@@ -1,9 +1,9 @@
 import { AppError } from '../../core/errors.js';
 import type { WorkContext } from '../../core/http/context.js';
 import { MINUTE_MS } from '../../core/time.js';
-import { formatDollars, type Micros } from '../market/money.js';
+import { formatDollars } from '../market/money.js';
 import type { ShardBalance } from './venue.js';
-import type { ForeignPosition, LiveDifference, AccountComparison } from './compare.js';
+import type { LiveDifference, AccountComparison } from './compare.js';
 
 export const reportJson = ({ foreign, otherShards, ...report }: LiveReport) => ({
   ...report,
@@ -31,25 +31,6 @@ export const offJson = (organization: string) => ({
   foreign: { orders: [], fills: [], positions: [] },
 });
 
-interface ForeignOrder {
-  venueOrderId: string;
-  clientOrderId: string;
-  ticker: string;
-  status: 'resting' | 'canceled' | 'executed';
-  filled: string;
-  initial: string;
-  createdAt: Date | null;
-}
-
-interface ForeignFill {
-  venueFillId: string;
-  venueOrderId: string;
-  ticker: string;
-  contracts: string;
-  yesPrice: Micros;
-  filledAt: Date | null;
-}
-
 export interface LiveReport {
   organization: string;
   state: 'open' | 'closed';
@@ -64,11 +45,7 @@ export interface LiveReport {
   /** Not included in the cash and not spendable here. */
   otherShards: readonly ShardBalance[];
   /** Others' activity on the same account, never adopted. At most 100 entries each, newest first. */
-  foreign: {
-    orders: readonly ForeignOrder[];
-    fills: readonly ForeignFill[];
-    positions: readonly ForeignPosition[];
-  };
+  foreign: AccountComparison['foreign'];
 }
 
 /** Three comparisons may fail before an agreement expires. */

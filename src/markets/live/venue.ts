@@ -66,50 +66,9 @@ export interface VenueOptions {
   fetch?: typeof fetch | undefined;
 }
 
-/**
- * Signed requests for the account. Orders, fills and positions come from the venue's shard for weather markets. A row that
- * cannot be read is listed apart, and a list that ended early says so, because nothing may be taken for absent.
- */
-export interface Venue {
-  /** Waits longer after the venue has reported that it is busy. */
-  takeTurn(signal: AbortSignal): Promise<void>;
-  /** Even if this rejects, the order may have been carried out. */
-  createOrder(order: WireOrder): Promise<VenueAnswer>;
-  /** Idempotent, as is `decreaseOrder`. */
-  cancelOrder(order: VenueOrderId): Promise<VenueAnswer>;
-  decreaseOrder(order: VenueOrderId, remaining: number): Promise<VenueAnswer>;
-  createOrderGroup(): Promise<VenueAnswer>;
-  hasOrderGroup(id: string, signal: AbortSignal): Promise<boolean>;
-  /** Cancels the group's orders and refuses new ones. */
-  deleteOrderGroup(id: string): Promise<VenueAnswer>;
-  /** `sinceSeconds` is inclusive. Old orders move to the archive, resting ones never do. */
-  listOrders(
-    filter: { ticker?: string; status?: 'resting'; sinceSeconds?: number; isArchived?: boolean },
-    signal: AbortSignal,
-  ): Promise<Rows<VenueOrder>>;
-  listFills(
-    filter: { tickers?: readonly string[]; orderId?: string; sinceSeconds?: number },
-    signal: AbortSignal,
-  ): Promise<Rows<VenueFillAnswer>>;
-  listArchivedFills(
-    filter: { ticker: string; orderId: string },
-    signal: AbortSignal,
-  ): Promise<Rows<VenueFillAnswer>>;
-  /** Contracts that must match before each resting order in these markets, by the venue's order id. */
-  listQueuePositions(tickers: readonly string[], signal: AbortSignal): Promise<Map<string, number>>;
-  listPositions(signal: AbortSignal): Promise<Rows<VenuePosition>>;
-  listSettlements(ticker: string, signal: AbortSignal): Promise<Rows<VenueSettlement>>;
-  readBalance(signal: AbortSignal): Promise<VenueBalance>;
-  listTransfers(signal: AbortSignal): Promise<Rows<ShardTransfer>>;
-}
-
 export interface ShardBalance {
   exchangeIndex: number;
   balance: Micros;
-}
-
-export interface VenueBalance extends VenueCash {
-  otherShards: readonly ShardBalance[];
 }
 
 /** The venue finds an order's shard by its market. */
@@ -142,7 +101,13 @@ const chooseOnShard = <T extends { exchange_index?: number | undefined }>({
   unreadable: unreadable.filter(({ fields }) => !isElsewhere(fields.exchange_index)),
 });
 
-export function createVenue(options: VenueOptions): Venue {
+export type Venue = ReturnType<typeof createVenue>;
+
+/**
+ * Signed requests for the account. Orders, fills and positions come from the venue's shard for weather markets. A row that
+ * cannot be read is listed apart, and a list that ended early says so, because nothing may be taken for absent.
+ */
+export function createVenue(options: VenueOptions) {
   const { budget } = options;
   const signed = createSignedClient(options);
   const { write, readAll, client } = signed;
@@ -158,22 +123,25 @@ export function createVenue(options: VenueOptions): Venue {
   };
 
   return {
-    takeTurn: (signal) => budget.take('POST', ORDERS, signal),
-    createOrder: (order) => write('POST', ORDERS, '', order),
-    cancelOrder: ({ venueOrderId, ticker }) =>
+    /** Waits longer after the venue has reported that it is busy. */
+    takeTurn: (signal: AbortSignal) => budget.take('POST', ORDERS, signal),
+    /** Even if this rejects, the order may have been carried out. */
+    createOrder: (order: WireOrder) => write('POST', ORDERS, '', order),
+    /** Idempotent, as is `decreaseOrder`. */
+    cancelOrder: ({ venueOrderId, ticker }: VenueOrderId) =>
       write(
         'DELETE',
         `${ORDERS}/${encodeURIComponent(venueOrderId)}`,
         `?exchange_index=${WEATHER_SHARD}&market_ticker=${encodeURIComponent(ticker)}`,
       ),
-    decreaseOrder: ({ venueOrderId, ticker }, remaining) =>
+    decreaseOrder: ({ venueOrderId, ticker }: VenueOrderId, remaining: number) =>
       write('POST', `${ORDERS}/${encodeURIComponent(venueOrderId)}/decrease`, '', {
         reduce_to: formatContracts(remaining),
         market_ticker: ticker,
         ...SHARD,
       }),
     createOrderGroup: () => write('POST', `${GROUPS}/create`, '', { contracts_limit: GROUP_LIMIT, ...SHARD }),
-    async hasOrderGroup(id, signal) {
+    async hasOrderGroup(id: string, signal: AbortSignal) {
       const path = `${GROUPS}/${encodeURIComponent(id)}`;
       try {
         await client.get(path, [], z.object({}), signal);
@@ -183,16 +151,33 @@ export function createVenue(options: VenueOptions): Venue {
         throw error;
       }
     },
-    deleteOrderGroup: (id) =>
+    /** Cancels the group's orders and refuses new ones. */
+    deleteOrderGroup: (id: string) =>
       write('DELETE', `${GROUPS}/${encodeURIComponent(id)}`, `?exchange_index=${WEATHER_SHARD}`),
-    async listOrders({ ticker, status, sinceSeconds, isArchived }, signal) {
+    /** `sinceSeconds` is inclusive. Old orders move to the archive, resting ones never do. */
+    async listOrders(
+      {
+        ticker,
+        status,
+        sinceSeconds,
+        isArchived,
+      }: { ticker?: string; status?: 'resting'; sinceSeconds?: number; isArchived?: boolean },
+      signal: AbortSignal,
+    ): Promise<Rows<VenueOrder>> {
       const query = queryOf({ ticker, status, min_ts: isArchived ? undefined : sinceSeconds });
       const path = isArchived ? '/historical/orders' : '/portfolio/orders';
       const { pages, cutOff } = await readAll(path, query, ordersPageSchema, signal);
       const orders = pages.flatMap((page) => page.orders);
       return { ...chooseOnShard(readRows(venueOrderSchema, orders)), cutOff };
     },
-    async listFills({ tickers, orderId, sinceSeconds }, signal) {
+    async listFills(
+      {
+        tickers,
+        orderId,
+        sinceSeconds,
+      }: { tickers?: readonly string[]; orderId?: string; sinceSeconds?: number },
+      signal: AbortSignal,
+    ) {
       const filter = { order_id: orderId, min_ts: sinceSeconds, ...SHARD };
       const parts: Rows<VenueFillAnswer>[] = [];
       for (const some of tickers ? inChunks(tickers, TICKERS_PER_CALL) : [undefined])
@@ -201,7 +186,7 @@ export function createVenue(options: VenueOptions): Venue {
         );
       return joinRows(parts);
     },
-    listArchivedFills: ({ ticker, orderId }, signal) =>
+    listArchivedFills: ({ ticker, orderId }: { ticker: string; orderId: string }, signal: AbortSignal) =>
       readFills('/historical/fills', { ticker }, orderId, signal),
     ...createAccountReads(signed, options.log),
   };
@@ -210,7 +195,7 @@ export function createVenue(options: VenueOptions): Venue {
 function createAccountReads(
   { client, readAll }: ReturnType<typeof createSignedClient>,
   log: VenueOptions['log'],
-): AccountReads {
+) {
   const readBalanceOf = (filter: Filter, signal: AbortSignal) =>
     client.get(BALANCE, queryOf(filter), balanceSchema, signal);
   const warn = (path: string, found: Rows<unknown>) => {
@@ -219,7 +204,8 @@ function createAccountReads(
   };
 
   return {
-    async listQueuePositions(tickers, signal) {
+    /** Contracts that must match before each resting order in these markets, by the venue's order id. */
+    async listQueuePositions(tickers: readonly string[], signal: AbortSignal) {
       const ahead = new Map<string, number>();
       for (const some of inChunks(tickers, TICKERS_PER_CALL)) {
         const query = queryOf({ market_tickers: some.join(',') });
@@ -231,13 +217,13 @@ function createAccountReads(
       }
       return ahead;
     },
-    async listPositions(signal) {
+    async listPositions(signal: AbortSignal): Promise<Rows<VenuePosition>> {
       const query = queryOf({ count_filter: 'position', ...SHARD });
       const { pages, cutOff } = await readAll('/portfolio/positions', query, positionsPageSchema, signal);
       const positions = pages.flatMap((page) => page.market_positions);
       return { ...chooseOnShard(readRows(venuePositionSchema, positions)), cutOff };
     },
-    async listSettlements(ticker, signal) {
+    async listSettlements(ticker: string, signal: AbortSignal): Promise<Rows<VenueSettlement>> {
       const { pages, cutOff } = await readAll(
         '/portfolio/settlements',
         [['ticker', ticker]],
@@ -252,7 +238,7 @@ function createAccountReads(
         unreadable: unreadable.filter(({ fields }) => mayBe(fields.ticker, ticker)),
       };
     },
-    async readBalance(signal) {
+    async readBalance(signal: AbortSignal) {
       const { balance_breakdown: parts } = await readBalanceOf({}, signal);
       let otherShards: readonly ShardBalance[] = [];
       if (parts) {
@@ -272,7 +258,7 @@ function createAccountReads(
       const cash = exact === undefined ? BigInt(balance) * CENT : parseDollars(exact);
       return { amount: cash, step: exact === undefined ? CENT : 1n, otherShards };
     },
-    async listTransfers(signal) {
+    async listTransfers(signal: AbortSignal): Promise<Rows<ShardTransfer>> {
       const path = '/portfolio/intra_exchange_instance_transfers';
       const { pages, cutOff } = await readAll(path, [], transfersPageSchema, signal, TRANSFERS_PAGE_SIZE);
       const transfers = pages.flatMap((page) => page.transfers);
@@ -287,11 +273,6 @@ function createAccountReads(
     },
   };
 }
-
-type AccountReads = Pick<
-  Venue,
-  'listQueuePositions' | 'listPositions' | 'listSettlements' | 'readBalance' | 'listTransfers'
->;
 
 function createSignedClient({
   baseUrl,
