@@ -23,19 +23,11 @@ const KEPT_REMOVALS = 100_000;
 
 const MAX_EVENTS = 64;
 
-/** A full snapshot, or the changes since the last refresh that a reader received. */
-export interface MarketFeed {
-  /** 0 before the first refresh. */
-  readonly sequence: number;
-  take(snapshot: Snapshot): void;
-  /** Built once per refresh for all readers of the same station. */
-  snapshotEvent(stationId: string | undefined): Buffer;
-  /** Undefined if `since` is too old or in the future. */
-  changesEvent(since: number, stationId: string | undefined): Buffer | undefined;
-}
-
-/** @param instance sequence numbers are only valid within one process */
-export function createMarketFeed(instance: string): MarketFeed {
+/**
+ * Events with a full snapshot, or with the changes since the last refresh that a reader received.
+ * @param instance sequence numbers are only valid within one process
+ */
+export function createMarketFeed(instance: string) {
   let entries = new Map<string, Entry>();
   const removals = new Map<string, Removal>();
   const events = new Map<string, Buffer>();
@@ -60,11 +52,12 @@ export function createMarketFeed(instance: string): MarketFeed {
   }
 
   return {
+    /** 0 before the first refresh. */
     get sequence() {
       return sequence;
     },
 
-    take(snapshot) {
+    take(snapshot: Snapshot): void {
       sequence = snapshot.sequence;
       events.clear();
       head = writeHead(snapshot);
@@ -90,7 +83,8 @@ export function createMarketFeed(instance: string): MarketFeed {
       }
     },
 
-    snapshotEvent: (stationId) =>
+    /** Built once per refresh for all readers of the same station. */
+    snapshotEvent: (stationId: string | undefined) =>
       makeOnce(`all ${stationId ?? ''}`, () => {
         const markets = [...entries.values()].filter(isOf(stationId));
         return toEvent(
@@ -100,7 +94,8 @@ export function createMarketFeed(instance: string): MarketFeed {
         );
       }),
 
-    changesEvent(since, stationId) {
+    /** Undefined if `since` is too old or in the future. */
+    changesEvent(since: number, stationId: string | undefined) {
       if (since > sequence || since < oldestRemoval) return undefined;
       return makeOnce(`${since} ${stationId ?? ''}`, () => {
         const changed = [...entries.values()].filter(isOf(stationId)).filter((e) => e.changedAt > since);

@@ -27,7 +27,7 @@ const usualLimits: StreamLimits = {
 const RETRY_MS = 2_000;
 const RETRY_SPREAD_MS = 3_000;
 
-export interface StreamDeps {
+interface StreamDeps {
   store: SnapshotStore;
   metrics: Pick<Metrics, 'streamReaders' | 'streamsDropped'>;
   log: Logger;
@@ -35,17 +35,7 @@ export interface StreamDeps {
   limits?: Partial<StreamLimits> | undefined;
 }
 
-export interface ReaderWish {
-  address: string;
-  stationId: string | undefined;
-  lastEventId: string | undefined;
-}
-
-export interface MarketStream {
-  /** Until the reader disconnects or falls behind, or the stream stops. @throws AppError rate_limited, unavailable */
-  open(res: Response, wish: ReaderWish): void;
-  stop(): void;
-}
+export type MarketStream = ReturnType<typeof createMarketStream>;
 
 interface Reader {
   res: Response;
@@ -57,7 +47,7 @@ interface Reader {
 const heartbeat = Buffer.from(':\n\n');
 
 /** Events are encoded once for all readers. */
-export function createMarketStream({ store, metrics, log, lifecycle, limits }: StreamDeps): MarketStream {
+export function createMarketStream({ store, metrics, log, lifecycle, limits }: StreamDeps) {
   const { readers: maxReaders, readersPerAddress, unreadBytes, heartbeatMs } = { ...usualLimits, ...limits };
   // Readers of another process start with a full snapshot.
   const instance = randomBytes(6).toString('hex');
@@ -108,7 +98,15 @@ export function createMarketStream({ store, metrics, log, lifecycle, limits }: S
   }
 
   return {
-    open(res, { address, stationId, lastEventId }) {
+    /** Until the reader disconnects or falls behind, or the stream stops. @throws AppError rate_limited, unavailable */
+    open(
+      res: Response,
+      {
+        address,
+        stationId,
+        lastEventId,
+      }: { address: string; stationId: string | undefined; lastEventId: string | undefined },
+    ): void {
       if (isStopped)
         throw new AppError('unavailable', 'This instance is shutting down.', { retryAfterSeconds: 1 });
       if ((perAddress.get(address) ?? 0) >= readersPerAddress) {
@@ -128,7 +126,7 @@ export function createMarketStream({ store, metrics, log, lifecycle, limits }: S
       res.write(`retry: ${retryMs()}\n\n`);
       if (feed.sequence > 0) sendTo(reader);
     },
-    stop() {
+    stop(): void {
       isStopped = true;
       unsubscribe();
       for (const { res } of readers) end(res);

@@ -19,29 +19,21 @@ const listSchema = z.looseObject({
 
 const productSchema = z.looseObject({ productText: z.string().max(100_000) });
 
-interface ListedProduct {
-  id: string;
-  issuedAt: Date;
-}
-
-export interface ClimateReader {
-  /** About a week's worth, oldest first. */
-  list(station: Station, signal: AbortSignal): Promise<ListedProduct[]>;
-  read(station: Station, product: ListedProduct, signal: AbortSignal): Promise<ClimateProduct | undefined>;
-}
+export type ClimateReader = ReturnType<typeof createClimateReader>;
 
 /** Both methods can reject with any error of `readJson`. */
-export function createClimateReader({ baseUrl }: { baseUrl: string }): ClimateReader {
+export function createClimateReader({ baseUrl }: { baseUrl: string }) {
   const headers = { 'user-agent': NWS_USER_AGENT, accept: 'application/ld+json' };
   return {
-    async list({ report }, signal) {
+    /** About a week's worth, oldest first. */
+    async list({ report }: Station, signal: AbortSignal) {
       const url = `${baseUrl}/products/types/CLI/locations/${report.slice(3)}`;
       const { '@graph': listed } = await readJson({ url, headers, schema: listSchema, signal });
       return listed
         .map(({ id, issuanceTime }) => ({ id, issuedAt: new Date(issuanceTime) }))
         .sort((a, b) => a.issuedAt.getTime() - b.issuedAt.getTime());
     },
-    async read(station, { id, issuedAt }, signal) {
+    async read(station: Station, { id, issuedAt }: { id: string; issuedAt: Date }, signal: AbortSignal) {
       const url = `${baseUrl}/products/${id}`;
       const { productText } = await readJson({ url, headers, schema: productSchema, signal });
       return readClimateProduct(productText, station, issuedAt);

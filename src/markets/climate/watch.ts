@@ -38,16 +38,11 @@ const KEPT_DAYS = 400;
 /** Longer than the pause between two passes. */
 const LEASE_SECONDS = 15 * 60;
 
-export interface ClimateWatch {
-  run(): Promise<void>;
-  readonly crossChecks: CrossChecks;
-  cleanUp(): Promise<void>;
-  stop(): Promise<void>;
-}
-
 export type CrossChecks = ReadonlyMap<string, Readonly<Partial<Record<DailyKind, CrossCheck>>>>;
 
-export interface ClimateWatchOptions {
+export type ClimateWatch = ReturnType<typeof createClimateWatch>;
+
+interface ClimateWatchOptions {
   reader: ClimateReader;
   db: Pick<Database, 'orm'>;
   lifecycle: Lifecycle;
@@ -61,7 +56,7 @@ export interface ClimateWatchOptions {
  * since 2026-08-14, so the latest report proves nothing: on 2026-08-29 Miami's was corrected from 90 to 85, but the
  * venue paid on 90. One instance asks: about 40 requests per station per day, 1,000 in all.
  */
-export function createClimateWatch(options: ClimateWatchOptions): ClimateWatch {
+export function createClimateWatch(options: ClimateWatchOptions) {
   const { reader, snapshots, clock, log } = options;
   const { orm } = options.db;
   const lease = createLease(options, 'climate-reports', { lengthSeconds: LEASE_SECONDS });
@@ -98,10 +93,10 @@ export function createClimateWatch(options: ClimateWatchOptions): ClimateWatch {
     get crossChecks() {
       return crossChecks;
     },
-    async cleanUp() {
+    async cleanUp(): Promise<void> {
       await deleteDaysBefore(orm, climateProducts, dateOf(clock.now() - KEPT_DAYS * DAY_MS));
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort();
       await passes.running;
       await lease.release().catch((error: unknown) => {

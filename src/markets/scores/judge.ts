@@ -20,26 +20,21 @@ export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBo
     }
   });
 
-export interface Judge {
-  /** Judges from all instances' scored records. */
-  judge(): Promise<void>;
-  /** Fills in a simulated world's past once, then judges. The caller shares a run. */
-  fillPast(): Promise<void>;
-  stop(): void;
-}
-
 export interface PastFiller {
   /** Resumes an interrupted run. Returns the number of records added. */
-  fillIn(into: FilledIn, signal: AbortSignal): Promise<number>;
+  fillIn(
+    into: {
+      /** With the fits that forecasts would use now. */
+      useFits: (fitsAt: (at: Date) => Promise<FitBook>) => Promise<void>;
+      recorded: () => Promise<void>;
+    },
+    signal: AbortSignal,
+  ): Promise<number>;
 }
 
-export interface FilledIn {
-  /** With the fits that forecasts would use now. */
-  useFits: (fitsAt: (at: Date) => Promise<FitBook>) => Promise<void>;
-  recorded: () => Promise<void>;
-}
+export type Judge = ReturnType<typeof createJudge>;
 
-export interface JudgeOptions {
+interface JudgeOptions {
   db: Database;
   calibration: CalibrationStore;
   sources: SourceNames;
@@ -49,10 +44,11 @@ export interface JudgeOptions {
   past: PastFiller | undefined;
 }
 
-export function createJudge({ db, calibration, sources, clock, log, past }: JudgeOptions): Judge {
+export function createJudge({ db, calibration, sources, clock, log, past }: JudgeOptions) {
   const stopping = new AbortController();
   let isFilled = past === undefined;
 
+  /** Judges from all instances' scored records. */
   async function judge(): Promise<void> {
     const at = new Date(clock.now());
     const gates = await readGates(db, sources, at);
@@ -93,7 +89,8 @@ export function createJudge({ db, calibration, sources, clock, log, past }: Judg
 
   return {
     judge,
-    async fillPast() {
+    /** Fills in a simulated world's past once, then judges. The caller shares a run. */
+    async fillPast(): Promise<void> {
       if (!isFilled) await fill();
     },
     stop: () => stopping.abort(),

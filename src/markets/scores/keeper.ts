@@ -34,12 +34,7 @@ export async function scoreForecasts({ orm }: Database, inputs: RecordInputs): P
   return scored;
 }
 
-export interface ScoreKeeper {
-  record(): Promise<void>;
-  score(): Promise<void>;
-}
-
-export interface ScoreKeeperOptions {
+interface ScoreKeeperOptions {
   db: Database;
   store: SnapshotStore;
   marketSource: string;
@@ -50,20 +45,18 @@ export interface ScoreKeeperOptions {
   judge: () => Promise<void>;
 }
 
-export function createScoreKeeper(options: ScoreKeeperOptions): ScoreKeeper {
-  const { db, store, forecastSource, clock, log, judge } = options;
-
+export function createScoreKeeper({ db, store, forecastSource, clock, log, judge }: ScoreKeeperOptions) {
   function present(): RecordInputs | undefined {
     const snapshot = store.current;
     return snapshot && { ...snapshot, forecastSource, at: new Date(clock.now()) };
   }
 
   return {
-    async record() {
+    async record(): Promise<void> {
       const inputs = present();
       if (inputs) await recordForecasts(db, inputs);
     },
-    async score() {
+    async score(): Promise<void> {
       const inputs = present();
       const scored = inputs ? await scoreForecasts(db, inputs) : 0;
       if (scored === 0) return;

@@ -61,11 +61,6 @@ const READS_AT_ONCE = 4;
 const FOLLOWED_MS = 3 * MINUTE_MS;
 
 /** Markets that may be traded are taped whether or not an order is placed. */
-export interface PrintFollower {
-  follow(): Promise<void>;
-  stop(): void;
-}
-
 export function createPrintFollower({
   prints,
   tickers,
@@ -76,7 +71,7 @@ export function createPrintFollower({
   tickers: () => readonly string[];
   clock: Clock;
   log: Pick<Logger, 'warn'>;
-}): PrintFollower {
+}) {
   const stopping = new AbortController();
   /** Until when each market is followed, and when it was last read, in milliseconds. */
   const followed = new Map<string, { untilMs: number; readMs: number }>();
@@ -96,7 +91,7 @@ export function createPrintFollower({
   }
 
   return {
-    async follow() {
+    async follow(): Promise<void> {
       const nowMs = clock.now();
       for (const [ticker, { untilMs }] of followed) if (untilMs < nowMs) followed.delete(ticker);
       for (const ticker of tickers())

@@ -3,7 +3,6 @@ import { open, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import { ConfigError } from '../../core/config.js';
-import type { PrintsRead } from '../market/source.js';
 import type { SnapshotInputs } from '../snapshot/build-snapshot.js';
 import {
   TAPE_FORMAT,
@@ -53,12 +52,7 @@ function isTape(path: string): boolean {
 /** For a slow disk. Further refreshes are dropped to protect memory. */
 const MAX_WAITING = 20;
 
-export interface TapeWriter {
-  /** Never throws or blocks; write failures are logged. */
-  write(inputs: SnapshotInputs): void;
-  addPrints(read: PrintsRead): void;
-  close(): Promise<void>;
-}
+export type TapeWriter = ReturnType<typeof createTapeWriter>;
 
 class SharedTapeError extends Error {}
 
@@ -66,15 +60,7 @@ class SharedTapeError extends Error {}
  * Existing records stay, except one truncated at the end. If the file was moved or emptied, a new tape is started.
  * Records of two services must not be mixed, so a writer stops when another process has written to the file.
  */
-export function createTapeWriter({
-  file,
-  header,
-  log,
-}: {
-  file: string;
-  header: TapeHeader;
-  log: Logger;
-}): TapeWriter {
+export function createTapeWriter({ file, header, log }: { file: string; header: TapeHeader; log: Logger }) {
   let tape: Tape | undefined;
   let isShared = false;
   /** If undefined, the next record is complete. */
@@ -109,7 +95,8 @@ export function createTapeWriter({
   }
 
   return {
-    write(inputs) {
+    /** Never throws or blocks; write failures are logged. */
+    write(inputs: SnapshotInputs): void {
       if (isShared) return;
       if (waiting >= MAX_WAITING) {
         last = undefined;
@@ -127,8 +114,8 @@ export function createTapeWriter({
       waiting++;
       work = work.then(() => append(taken)).catch(giveUp);
     },
-    addPrints: (read) => prints.add(read),
-    async close() {
+    addPrints: prints.add,
+    async close(): Promise<void> {
       await work;
       await tape?.handle.close();
     },

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { textArray, selectRows } from '../../core/db/sql.js';
+import type { SourceNames } from '../learning/queries.js';
 import { MAIN_MODEL } from '../weather/weather.js';
 import type { TemperatureKind } from '../market/market.js';
 import { climateDayOf } from '../market/climate-day.js';
@@ -13,24 +14,9 @@ export interface DateRange {
   to: string;
 }
 
-export interface StationCoverage {
-  kind: TemperatureKind;
-  station: Place;
-  /** Number of days with a run that started before the day began. */
-  forecastDays: number;
-  runs: number;
-  reports: number;
-}
+export type Coverage = Awaited<ReturnType<typeof readCoverage>>;
 
-export interface Coverage {
-  hasRuns(date: string): boolean;
-  hasReports(date: string): boolean;
-  stations: StationCoverage[];
-}
-
-export interface CoverageSources {
-  forecastSource: string;
-  marketSource: string;
+export interface CoverageSources extends SourceNames {
   runKinds: readonly TemperatureKind[];
   reportKinds: readonly TemperatureKind[];
 }
@@ -45,7 +31,7 @@ export async function readCoverage(
   { forecastSource, marketSource, runKinds, reportKinds }: CoverageSources,
   stations: readonly Place[],
   range: DateRange,
-): Promise<Coverage> {
+) {
   const isCounted = ({ kind, station }: { kind: TemperatureKind; station: string }) =>
     countedPlaces(kind, stations).some(({ id }) => id === station);
   const runs = (await countRuns(orm, forecastSource, runKinds, range)).filter(isCounted);
@@ -57,8 +43,8 @@ export async function readCoverage(
   const wanted = (kinds: readonly TemperatureKind[]) =>
     kinds.reduce((sum, kind) => sum + countedPlaces(kind, stations).length, 0);
   return {
-    hasRuns: (date) => forecastAt.get(date) === wanted(runKinds),
-    hasReports: (date) => reportedAt.get(date) === wanted(reportKinds),
+    hasRuns: (date: string) => forecastAt.get(date) === wanted(runKinds),
+    hasReports: (date: string) => reportedAt.get(date) === wanted(reportKinds),
     stations: [...new Set([...runKinds, ...reportKinds])].flatMap((kind) =>
       countedPlaces(kind, stations).map((station) => {
         const isOf = (row: { kind: TemperatureKind; station: string }) =>
@@ -66,6 +52,7 @@ export async function readCoverage(
         return {
           kind,
           station,
+          /** Number of days with a run that started before the day began. */
           forecastDays: forecast.filter(isOf).length,
           runs: runs.filter(isOf).reduce((sum, day) => sum + day.runs, 0),
           reports: reported.filter(isOf).length,

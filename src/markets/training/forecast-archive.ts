@@ -97,39 +97,7 @@ const FURTHEST_DAYS = 5;
 /** Rows per write, to limit how long the event loop is blocked. */
 const CHUNK = 500;
 
-/** Stores forecasts and reports, each with the time at which it became known. */
-export interface Archive {
-  /** Number of writes through this object that added rows. */
-  readonly changes: number;
-  /**
-   * Records runs and leaves existing ones unchanged. Skips runs with impossible members, and runs that started after
-   * the end of their target, which are not forecasts.
-   * @returns number of new runs
-   */
-  addRuns(runs: readonly DayEnsemble[]): Promise<number>;
-  /**
-   * Records reports. A report equal to the one already known at its time changes nothing; a different temperature is a
-   * correction.
-   * @returns number of new reports
-   */
-  addReports(reports: readonly SettledDay[]): Promise<number>;
-  /**
-   * Records hourly reports and leaves existing ones unchanged. Does not increase `changes`, because hours cannot be
-   * used for training before the day's report.
-   * @returns number of new hours
-   */
-  addHours(hours: readonly KnownHour[]): Promise<number>;
-  /** Returns the data known at a time, over the 90 days before it (60 for hourly targets). */
-  asOf(at: Date): Promise<KnownHistory>;
-  /** Returns the hourly reports known at a time, over the 65 days before it. */
-  hoursAsOf(at: Date): Promise<KnownHour[]>;
-  /** Years of one station, with the first model's runs thinned to one per half day; undefined if they are too few. */
-  longAsOf(at: Date, wanted: LongPast): Promise<KnownHistory | undefined>;
-  /** @param long separate date limit for the first model's daily runs and for reports */
-  deleteBefore(date: string, long: string): Promise<void>;
-}
-
-export interface LongPast {
+interface LongPast {
   kind: DailyKind;
   stationId: string;
   days: number;
@@ -143,7 +111,10 @@ interface ArchiveOptions {
   marketSource: string;
 }
 
-export function createArchive(options: ArchiveOptions): Archive {
+export type Archive = ReturnType<typeof createArchive>;
+
+/** Stores forecasts and reports, each with the time at which it became known. */
+export function createArchive(options: ArchiveOptions) {
   const {
     db: { orm },
     forecastSource,
@@ -170,22 +141,44 @@ export function createArchive(options: ArchiveOptions): Archive {
   };
 
   return {
+    /** Number of writes through this object that added rows. */
     get changes() {
       return changes;
     },
-    addRuns: (runs) =>
+    /**
+     * Records runs and leaves existing ones unchanged. Skips runs with impossible members, and runs that started after
+     * the end of their target, which are not forecasts.
+     * @returns number of new runs
+     */
+    addRuns: (runs: readonly DayEnsemble[]) =>
       counted(
         addAll(runs, async (chunk) => {
           const rows = chunk.filter(isForecast).map((run) => ({ ...run, ...momentsOf(run) }));
           return rows.length > 0 ? insertRuns(orm, forecastSource, rows) : 0;
         }),
       ),
-    addReports: (reports) => counted(addAll(reports, (chunk) => insertReports(orm, marketSource, chunk))),
-    addHours: (hours) => addAll(hours, (chunk) => insertHours(orm, forecastSource, chunk)),
-    asOf: (at) => readKnown(options, at),
-    hoursAsOf: (at) => readKnownHours(options, at),
-    longAsOf: (at, wanted) => readLong(options, at, wanted),
-    async deleteBefore(date, long) {
+    /**
+     * Records reports. A report equal to the one already known at its time changes nothing; a different temperature is a
+     * correction.
+     * @returns number of new reports
+     */
+    addReports: (reports: readonly SettledDay[]) =>
+      counted(addAll(reports, (chunk) => insertReports(orm, marketSource, chunk))),
+    /**
+     * Records hourly reports and leaves existing ones unchanged. Does not increase `changes`, because hours cannot be
+     * used for training before the day's report.
+     * @returns number of new hours
+     */
+    addHours: (hours: readonly KnownHour[]) =>
+      addAll(hours, (chunk) => insertHours(orm, forecastSource, chunk)),
+    /** Returns the data known at a time, over the 90 days before it (60 for hourly targets). */
+    asOf: (at: Date) => readKnown(options, at),
+    /** Returns the hourly reports known at a time, over the 65 days before it. */
+    hoursAsOf: (at: Date) => readKnownHours(options, at),
+    /** Years of one station, with the first model's runs thinned to one per half day; undefined if they are too few. */
+    longAsOf: (at: Date, wanted: LongPast) => readLong(options, at, wanted),
+    /** @param long separate date limit for the first model's daily runs and for reports */
+    async deleteBefore(date: string, long: string): Promise<void> {
       await deleteOldRuns(orm, date, long);
       await deleteDaysBefore(orm, climateReports, long);
       await deleteDaysBefore(orm, observedHours, date);

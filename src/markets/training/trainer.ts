@@ -42,16 +42,6 @@ const LONG_KEPT_DAYS = SEASONAL_WINDOW_DAYS + 10;
 /** For fits of days in progress. Each day adds 46 of them with up to 1,500 days each: three megabytes. */
 const HOUR_FITS_KEPT_DAYS = 60;
 
-/** Keeps the forecast calibrated. Several instances may run at the same time. */
-export interface Trainer {
-  /** Loads the newest stored fits, which are used until newer ones are made, and the hours of extremes. Never rejects. */
-  load(): Promise<void>;
-  learn(news: News): Promise<void>;
-  /** Data is kept for 400 days, inputs of seasonal fits for two years. Each call deletes a limited number of rows. */
-  cleanUp(): Promise<void>;
-  stop(): void;
-}
-
 interface TrainerOptions {
   db: Pick<Database, 'orm'>;
   archive: Archive;
@@ -63,7 +53,10 @@ interface TrainerOptions {
   isFilling?: () => boolean;
 }
 
-export function createTrainer(options: TrainerOptions): Trainer {
+export type Trainer = ReturnType<typeof createTrainer>;
+
+/** Keeps the forecast calibrated. Several instances may run at the same time. */
+export function createTrainer(options: TrainerOptions) {
   const { db, archive, sources, calibration, clock, log, isFilling = () => false } = options;
   let isStopped = false;
   let last = { atMs: -Infinity, changes: -1 };
@@ -88,8 +81,9 @@ export function createTrainer(options: TrainerOptions): Trainer {
   }
 
   return {
+    /** Loads the newest stored fits, which are used until newer ones are made, and the hours of extremes. Never rejects. */
     load: () => loadStored(options),
-    async learn({ runs, reports, hours }) {
+    async learn({ runs, reports, hours }: News): Promise<void> {
       await archive.addHours(hours);
       await archive.addRuns(runs);
       await archive.addReports(reports);
@@ -116,7 +110,8 @@ export function createTrainer(options: TrainerOptions): Trainer {
           'forecasts are corrected by new fits',
         );
     },
-    async cleanUp() {
+    /** Data is kept for 400 days, inputs of seasonal fits for two years. Each call deletes a limited number of rows. */
+    async cleanUp(): Promise<void> {
       const now = clock.now();
       const before = new Date(now - KEPT_DAYS * DAY_MS);
       await archive.deleteBefore(dateOf(before.getTime()), dateOf(now - LONG_KEPT_DAYS * DAY_MS));
@@ -124,7 +119,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
       await deleteOldFits(db.orm, forecastMixes, sources, before);
       await deleteOldFits(db.orm, sameDayFits, sources, new Date(now - HOUR_FITS_KEPT_DAYS * DAY_MS));
     },
-    stop() {
+    stop(): void {
       isStopped = true;
     },
   };

@@ -4,21 +4,9 @@ import { createCatalogue } from './kalshi-fees.js';
 import { readMarketPages, type KalshiClient } from './kalshi-client.js';
 import { readMarket } from './kalshi-market.js';
 import { isPlaced, marketKinds, type MarketKind } from '../market/market.js';
-import { createNoteBook, type NoteKind, type VenueNote } from '../market/source.js';
+import { createNoteBook, type NoteKind } from '../market/source.js';
 
-export interface VenueReport {
-  series: number;
-  seriesWithMarkets: number;
-  kinds: {
-    kind: MarketKind;
-    series: number;
-    events: number;
-    markets: number;
-    placed: number;
-    places: number;
-  }[];
-  notes: VenueNote[];
-}
+type VenueReport = Awaited<ReturnType<typeof checkVenue>>;
 
 const SERIES_AT_ONCE = 8;
 /** Kinds of notes that indicate a changed format, rather than markets of other kinds or places. */
@@ -41,7 +29,7 @@ export async function checkVenue(
   { client, clock }: { client: KalshiClient; clock: Clock },
   onSeries: (done: number, all: number, ticker: string) => void,
   signal: AbortSignal,
-): Promise<VenueReport> {
+) {
   const notes = createNoteBook();
   const catalogue = createCatalogue({
     client,

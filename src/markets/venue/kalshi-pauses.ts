@@ -2,9 +2,9 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import type { KalshiClient } from './kalshi-client.js';
-import { time } from './kalshi-schema.js';
+import { time, type kalshiExchangeStatusSchema } from './kalshi-schema.js';
 import { readRows } from './rows.js';
-import type { Pause } from '../market/source.js';
+import type { MarketData, Pause } from '../market/source.js';
 
 /** How often the schedule is read again while trading is paused. */
 const SCHEDULE_FRESH_MS = 10 * MINUTE_MS;
@@ -14,17 +14,7 @@ const AHEAD_MS = 10 * MINUTE_MS;
 const scheduleSchema = z.object({ schedule: z.object({ maintenance_windows: z.array(z.unknown()) }) });
 const windowSchema = z.object({ start_datetime: time, end_datetime: time });
 
-interface ExchangeStatus {
-  exchange_active: boolean;
-  trading_active: boolean;
-  exchange_estimated_resume_time?: string | null | undefined;
-}
-
-export interface Trading {
-  isTrading: boolean;
-  resumesAt?: Date;
-  pause?: Pause;
-}
+type Trading = Pick<MarketData, 'isTrading' | 'resumesAt' | 'pause'>;
 
 /** Detects pauses from the venue's estimate, its scheduled maintenance, or its documented weekly window. */
 export function createKalshiPauses({
@@ -58,7 +48,10 @@ export function createKalshiPauses({
     return windows;
   }
 
-  return async (status: ExchangeStatus, signal: AbortSignal): Promise<Trading> => {
+  return async (
+    status: z.output<typeof kalshiExchangeStatusSchema>,
+    signal: AbortSignal,
+  ): Promise<Trading> => {
     const now = new Date(clock.now());
     const weekly = weeklyPause(new Date(now.getTime() + AHEAD_MS)) ?? weeklyPause(now);
     const pause = weekly ? { pause: weekly } : {};

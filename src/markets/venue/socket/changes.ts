@@ -3,7 +3,7 @@ import type { Clock } from '../../../core/time.js';
 import { isSameBook, type OrderBook } from '../../market/book.js';
 import type { ListedMarket, MarketStatus } from '../../market/market.js';
 import { DOLLAR, type Micros } from '../../market/money.js';
-import type { MarketChanges, MarketData } from '../../market/source.js';
+import type { MarketData } from '../../market/source.js';
 import type { LifecycleFrame } from './frames.js';
 import type { KeptBooks } from './kept-books.js';
 
@@ -54,21 +54,7 @@ export async function compareBooks(
   }
 }
 
-export interface KalshiChanges extends MarketChanges {
-  /**
-   * Records a complete read: the markets to follow and their books.
-   * @param beganAt by our clock; the read resolves doubts from before this time
-   * @param unsure markets that could not be read, with the time of their last data; they stay in doubt until the next
-   * read
-   */
-  noteRead(read: {
-    beganAt: number;
-    active: readonly string[];
-    books: ReadonlyMap<string, OrderBook>;
-    unsure: ReadonlyMap<string, Date>;
-    readAgain: (tickers: string[], signal: AbortSignal) => Promise<ReadonlyMap<string, OrderBook>>;
-  }): void;
-}
+export type KalshiChanges = ReturnType<typeof createKalshiChanges>;
 
 interface Life {
   status?: MarketStatus;
@@ -82,13 +68,7 @@ interface Life {
  * Merges the stream's books into market data and marks books in doubt.
  * @param keepBooks called once, after the first read, so that creating a source does not open a connection
  */
-export function createKalshiChanges({
-  keepBooks,
-  clock,
-}: {
-  keepBooks: () => KeptBooks;
-  clock: Clock;
-}): KalshiChanges {
+export function createKalshiChanges({ keepBooks, clock }: { keepBooks: () => KeptBooks; clock: Clock }) {
   const doubts = new Map<string, number>();
   const lives = new Map<string, Life>();
   const listeners = new Set<(tickers: ReadonlySet<string>) => void>();
@@ -118,17 +98,35 @@ export function createKalshiChanges({
   }
 
   return {
-    subscribe(listener) {
+    subscribe(listener: (tickers: ReadonlySet<string>) => void): () => void {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
 
-    apply(data, tickers) {
+    apply(data: MarketData, tickers?: ReadonlySet<string>): MarketData {
       const isRead = (ticker: string) => kept?.book(ticker) === undefined;
       return withChanges(data, findChanged(data, tickers, kept, lives), doubts, isRead);
     },
 
-    noteRead({ beganAt, active, books, unsure, readAgain }) {
+    /**
+     * Records a complete read: the markets to follow and their books.
+     * @param beganAt by our clock; the read resolves doubts from before this time
+     * @param unsure markets that could not be read, with the time of their last data; they stay in doubt until the next
+     * read
+     */
+    noteRead({
+      beganAt,
+      active,
+      books,
+      unsure,
+      readAgain,
+    }: {
+      beganAt: number;
+      active: readonly string[];
+      books: ReadonlyMap<string, OrderBook>;
+      unsure: ReadonlyMap<string, Date>;
+      readAgain: ReadBooks;
+    }): void {
       if (stopping.signal.aborted) return;
       kept ??= open();
       followed = new Set(active);
@@ -147,7 +145,7 @@ export function createKalshiChanges({
         .finally(() => (comparing = undefined));
     },
 
-    stop() {
+    stop(): void {
       stopping.abort();
       kept?.stop();
     },
