@@ -3,11 +3,11 @@ import type { Database } from '../../core/db/client.js';
 import { shareRun } from '../../core/steps.js';
 import type { Clock } from '../../core/time.js';
 import type { SourceNames } from '../learning/queries.js';
-import { createPast, type Past } from '../past/past.js';
+import { createPast } from '../past/past.js';
 import { createJudge, type Judge } from '../scores/judge.js';
 import type { CalibrationStore } from '../snapshot/snapshot.js';
 import type { SimulatedWorld } from '../venue/simulation/weather.js';
-import { createArchive, type Archive } from '../training/forecast-archive.js';
+import { createArchive } from '../training/forecast-archive.js';
 import { createTrainer, type Trainer } from '../training/trainer.js';
 
 /** Work that takes seconds: training, judging gates, and reconstructing a simulated world's past. */
@@ -30,17 +30,11 @@ export interface BackgroundOptions {
   pastDays: number | undefined;
 }
 
-export interface LocalBackground extends Background {
-  archive: Archive;
-  /** Undefined unless the world is simulated. */
-  past: Past | undefined;
-}
-
 export function createBackground(
   { db, clock, log, calibration }: BackgroundDeps,
   { names, furtherModels, pastDays }: BackgroundOptions,
   world: Pick<SimulatedWorld, 'seed' | 'weather'>,
-): LocalBackground {
+) {
   const archive = createArchive({ db, ...names, furtherModels });
   const past =
     pastDays === undefined ? undefined : createPast({ db, archive, clock, names, world, days: pastDays });
@@ -50,11 +44,12 @@ export function createBackground(
   const trainer = createTrainer({ db, archive, sources: names, calibration, clock, log, isFilling });
   return {
     archive,
+    /** Undefined unless the world is simulated. */
     past,
     ...trainer,
     ...judge,
     fillPast: filling.run,
-    async stop() {
+    async stop(): Promise<void> {
       trainer.stop();
       judge.stop();
     },

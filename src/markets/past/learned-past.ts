@@ -57,16 +57,6 @@ const CLIMATE_DAYS = 30;
 /** For a day in progress. No fits are needed for other hours. */
 const RECORDED_HOURS = LEAD_HOURS.map((lead) => 24 - lead).filter((hour) => hour > 0);
 
-/** The fits and reports known at any time in the past. */
-export interface LearnedPast {
-  fitsAt(at: Date): Promise<FitBook>;
-  find(fitId: string): TrainedFit | undefined;
-  findHours(fitId: string): TrainedHourFit | undefined;
-  climatesAt(at: Date): Climates;
-  /** Undefined if the report was not yet known. */
-  reportOf(target: Target, at: Date): SettledDay | undefined;
-}
-
 interface KnownDay {
   runs: readonly KnownRun[];
   reports: readonly SettledDay[];
@@ -78,13 +68,16 @@ interface Histories {
   markets: MarketHistory;
 }
 
+/** The fits and reports known at any time in the past. */
+export type LearnedPast = Awaited<ReturnType<typeof learnPast>>;
+
 /** One day at a time, so that other work can run in between. */
 export async function learnPast(
   { weather, markets }: Histories,
   { from, to }: { from: Date; to: Date },
   signal: AbortSignal,
   pace = createPace(),
-): Promise<LearnedPast> {
+) {
   const days = new Map<string, KnownDay>();
   const reportOf = new Map<string, SettledDay>();
   for (let ms = from.getTime() - WINDOW_DAYS * DAY_MS; ms <= to.getTime(); ms += DAY_MS) {
@@ -132,7 +125,7 @@ export async function learnPast(
   }
 
   return {
-    async fitsAt(at) {
+    async fitsAt(at: Date): Promise<FitBook> {
       const ms = Math.floor((at.getTime() - EVENING_MS) / STEP_MS) * STEP_MS + EVENING_MS;
       const training = trainings.get(ms) ?? (await train(new Date(ms)));
       trainings.set(ms, training);
@@ -140,9 +133,9 @@ export async function learnPast(
       for (const added of training.addedHours) trainedHours.set(added.fit.id, added);
       return training.book;
     },
-    find: (fitId) => trained.get(fitId),
-    findHours: (fitId) => trainedHours.get(fitId),
-    climatesAt(at) {
+    find: (fitId: string) => trained.get(fitId),
+    findHours: (fitId: string) => trainedHours.get(fitId),
+    climatesAt(at: Date): Climates {
       const reports = daysBefore(at, CLIMATE_DAYS)
         .flatMap((day) => day.reports)
         .filter(({ knownAt }) => knownAt.getTime() <= at.getTime());
@@ -152,7 +145,8 @@ export async function learnPast(
       climates.set(key, known);
       return known;
     },
-    reportOf(target, at) {
+    /** Undefined if the report was not yet known. */
+    reportOf(target: Target, at: Date): SettledDay | undefined {
       const report = reportOf.get(targetKey(target));
       return report && report.knownAt <= at ? report : undefined;
     },

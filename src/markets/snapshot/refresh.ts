@@ -29,16 +29,10 @@ export interface RefreshDeps {
   forecastWaitMs?: number;
 }
 
-export interface Refresher {
-  /** A concurrent call joins the running refresh. Never rejects. */
-  refresh(): Promise<void>;
-  /** Takes new one-minute readings into account, ahead of the next refresh. Never rejects. */
-  readMinutes(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type Refresher = ReturnType<typeof createRefresher>;
 
 /** Swaps once the markets arrive. Late forecasts lead to another snapshot. */
-export function createRefresher(deps: RefreshDeps): Refresher {
+export function createRefresher(deps: RefreshDeps) {
   const { clock, log, metrics, timeOutMs = 25_000, forecastWaitMs = 3_000 } = deps;
   const stopping = new AbortController();
   const partDeps = { clock, log, metrics, timeOutMs, stopping: stopping.signal };
@@ -69,13 +63,15 @@ export function createRefresher(deps: RefreshDeps): Refresher {
 
   const refreshes = shareRun(once);
   return {
+    /** A concurrent call joins the running refresh. Never rejects. */
     refresh: refreshes.run,
-    async readMinutes() {
+    /** Takes new one-minute readings into account, ahead of the next refresh. Never rejects. */
+    async readMinutes(): Promise<void> {
       await deps.minutes?.read(AbortSignal.any([stopping.signal, AbortSignal.timeout(timeOutMs)]));
       known.move();
       if (!isSwapAhead) await maker.swap();
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort();
       maker.stop();
       await refreshes.running;

@@ -14,21 +14,18 @@ export interface Calibration {
 
 export const nothingLearned: Calibration = Object.freeze({ fits: noFits, gates: noGates });
 
-export interface CalibrationStore {
-  readonly current: Calibration;
-  replace(part: Partial<Calibration>): void;
-}
+export type CalibrationStore = ReturnType<typeof createCalibrationStore>;
 
 export function createCalibrationStore(
   initial: Calibration = nothingLearned,
   metrics?: Pick<Metrics, 'fitsTime' | 'openGates'>,
-): CalibrationStore {
+) {
   let current = initial;
   return {
     get current() {
       return current;
     },
-    replace(part) {
+    replace(part: Partial<Calibration>): void {
       current = Object.freeze({ ...current, ...part });
       metrics?.fitsTime.set((current.fits.madeAt?.getTime() ?? 0) / 1000);
       metrics?.openGates.set(current.gates.gates.filter(({ isOpen }) => isOpen).length);
@@ -85,20 +82,10 @@ export const notesOn = ({ sources }: Pick<Snapshot, 'sources'>, stationId: strin
 /** Returns the last refresh's snapshot, whose books underlie the forecasts and signals. */
 export const refreshOf = (snapshot: Snapshot): Snapshot => snapshot.refreshed ?? snapshot;
 
-export interface SnapshotReads {
-  readonly current: Snapshot | undefined;
-  /** Complete even before the first snapshot. */
-  readonly sources: readonly SourceState[];
-}
+export type SnapshotStore = ReturnType<typeof createSnapshotStore>;
+export type SnapshotReads = Pick<SnapshotStore, 'current' | 'sources'>;
 
-export interface SnapshotStore extends SnapshotReads {
-  replace(snapshot: Snapshot): void;
-  setSources(sources: readonly SourceState[]): void;
-  /** After each replacement. The returned function unsubscribes. */
-  subscribe(listener: (snapshot: Snapshot, before: Snapshot | undefined) => void): () => void;
-}
-
-export function createSnapshotStore(): SnapshotStore {
+export function createSnapshotStore() {
   let current: Snapshot | undefined;
   let sources: readonly SourceState[] = [];
   const listeners = new Set<(snapshot: Snapshot, before: Snapshot | undefined) => void>();
@@ -106,19 +93,21 @@ export function createSnapshotStore(): SnapshotStore {
     get current() {
       return current;
     },
+    /** Complete even before the first snapshot. */
     get sources() {
       return sources;
     },
-    replace(snapshot) {
+    replace(snapshot: Snapshot): void {
       const before = current;
       current = snapshot;
       ({ sources } = snapshot);
       for (const listener of listeners) listener(snapshot, before);
     },
-    setSources(states) {
+    setSources(states: readonly SourceState[]): void {
       sources = states;
     },
-    subscribe(listener) {
+    /** After each replacement. The returned function unsubscribes. */
+    subscribe(listener: (snapshot: Snapshot, before: Snapshot | undefined) => void): () => void {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { MINUTE_MS, type Clock } from '../../core/time.js';
+import { MINUTE_MS } from '../../core/time.js';
 import { buildSnapshot, buildSnapshotInSteps } from '../snapshot/build-snapshot.js';
 import type { ForecastModel } from '../learning/forecast.js';
 import type { MarketSource } from '../market/source.js';
@@ -12,15 +12,7 @@ import { readTape, TapeError, type TapeEntry } from './reader.js';
 /** Longer gaps are skipped. */
 const LONGEST_GAP_MS = 2 * MINUTE_MS;
 
-export interface TapePlayer {
-  /** Constant before the start and after the end. */
-  clock: Clock;
-  marketSource: string;
-  forecastSource: string;
-  /** `refresh` only waits until playback has started. */
-  createRefresher(deps: { store: SnapshotStore; model: ForecastModel; log: Logger }): Refresher;
-  ended: Promise<void>;
-}
+export type TapePlayer = Awaited<ReturnType<typeof openTapePlayer>>;
 
 export interface TapePlayerOptions {
   path: string;
@@ -33,7 +25,7 @@ export interface TapePlayerOptions {
  * Builds each snapshot with the live code, at the tape's time.
  * @throws TapeError if the file is not a tape or has nothing after `from`
  */
-export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): Promise<TapePlayer> {
+export async function openTapePlayer({ path, speed, from }: TapePlayerOptions) {
   const entries = readTape(path);
   const first = await findFirst(entries, from);
   if (!first) throw new TapeError(`${path}: there is nothing on this tape after ${from?.toISOString()}`);
@@ -42,7 +34,7 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
   let resolveEnded = () => undefined as void;
   const ended = new Promise<void>((resolve) => (resolveEnded = resolve));
 
-  async function play({ store, model, log }: Parameters<TapePlayer['createRefresher']>[0]): Promise<void> {
+  async function play({ store, model, log }: PlayDeps): Promise<void> {
     // The service needs a snapshot to start.
     store.replace(buildSnapshot(first!.inputs, { ...first!.header, model }, store.current, log));
     clock.start();
@@ -57,11 +49,13 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
   }
 
   return {
-    clock,
+    /** Constant before the start and after the end. */
+    clock: { now: clock.now },
     marketSource: first.header.marketSource,
     forecastSource: first.header.forecastSource,
     ended,
-    createRefresher(deps) {
+    /** `refresh` only waits until playback has started. */
+    createRefresher(deps: PlayDeps): Refresher {
       let playing: Promise<void> | undefined;
       return {
         refresh: async () => {
@@ -83,6 +77,12 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
       };
     },
   };
+}
+
+interface PlayDeps {
+  store: SnapshotStore;
+  model: ForecastModel;
+  log: Logger;
 }
 
 async function findFirst(

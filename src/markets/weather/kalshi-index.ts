@@ -95,16 +95,7 @@ export interface IndexState {
   problem: string | null;
 }
 
-export interface IndexReader {
-  /** Polls each area at its own pace and never rejects. Returns `values`. */
-  read(signal: AbortSignal): Promise<readonly ObservedExtreme[]>;
-  /** Index values at whole hours, as of the last read. */
-  readonly values: readonly ObservedExtreme[];
-  /** Whether the readings of another minute should be there by now. */
-  isDue(): boolean;
-  /** As of the last read: the cities of `indexAreas` in their order, then the others that the venue lists. */
-  readonly states: readonly IndexState[];
-}
+export type IndexReader = ReturnType<typeof createIndexReader>;
 
 interface IndexOptions {
   client: Pick<KalshiClient, 'get'>;
@@ -116,7 +107,7 @@ interface IndexOptions {
 }
 
 /** A weighted and corrected mean of several stations, on which hourly markets settle. */
-export function createIndexReader(options: IndexOptions): IndexReader {
+export function createIndexReader(options: IndexOptions) {
   const { client, clock, log, minutes } = options;
   const pace = createPace(clock);
   const create = (cityId: string, area: IndexArea | null) =>
@@ -127,7 +118,8 @@ export function createIndexReader(options: IndexOptions): IndexReader {
   let values: readonly ObservedExtreme[] = [];
   const pollIds = createPoll(clock, CITIES_EVERY_MS, (signal) => readCityIds(client, signal));
   return {
-    async read(signal) {
+    /** Polls each area at its own pace and never rejects. Returns `values`. */
+    async read(signal: AbortSignal): Promise<readonly ObservedExtreme[]> {
       const { value: ids = [], problem, isNews } = await paced(pollIds, pace)(signal);
       if (isNews) log.warn({ err: problem }, "the venue's list of index cities could not be read");
       for (const id of ids) if (!cities.has(id) && cities.size < MAX_CITIES) cities.set(id, create(id, null));
@@ -139,10 +131,13 @@ export function createIndexReader(options: IndexOptions): IndexReader {
       if (states.every(({ calibration }) => calibration)) minutes?.keepOnly(new Set(members.map(stationOf)));
       return (values = hours.flat());
     },
+    /** Whether the readings of another minute should be there by now. */
     isDue: () => pace.isFree() && [...cities.values()].some((city) => city.isDue()),
+    /** As of the last read: the cities of `indexAreas` in their order, then the others that the venue lists. */
     get states() {
       return states;
     },
+    /** Index values at whole hours, as of the last read. */
     get values() {
       return values;
     },

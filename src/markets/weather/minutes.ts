@@ -13,14 +13,6 @@ export interface MemberReading {
   code: string;
 }
 
-export interface MinuteFeed {
-  /** One for each change of temperature, oldest first. */
-  changes: readonly { at: Date; lowestF: number; highestF: number; isConfirmed: boolean }[];
-  latestAt: Date | null;
-  /** Why the feed is left out; null if it is used. */
-  problem: string | null;
-}
-
 type Verdict = 'ok' | 'pending' | 'rejected';
 
 interface Minute {
@@ -58,6 +50,7 @@ function wholeCelsius(temperatureF: number | null): number | undefined {
 }
 
 export type MinuteBook = ReturnType<typeof createMinuteBook>;
+export type MinuteFeed = NonNullable<ReturnType<MinuteBook['feedOf']>>;
 
 /** Keeps the one-minute readings of stations for two days. */
 export function createMinuteBook() {
@@ -108,7 +101,7 @@ export function createMinuteBook() {
     keepOnly(stationIds: ReadonlySet<string>): void {
       for (const id of kept.keys()) if (!stationIds.has(id)) kept.delete(id);
     },
-    feedOf(stationId: string, observed: ObservedExtreme | null, now: number): MinuteFeed | null {
+    feedOf(stationId: string, observed: ObservedExtreme | null, now: number) {
       const station = findStation(stationId);
       if (!station || !kept.has(stationId)) return null;
       const { start } = climateDayOf(station, observed?.date ?? '1970-01-01');
@@ -118,12 +111,14 @@ export function createMinuteBook() {
       const changes = shown.filter(([, { celsius }], i) => shown[i - 1]?.[1].celsius !== celsius);
       const problem = report ? findProblem(minutes, report, now) : 'no report of the day is known yet';
       return {
+        /** One for each change of temperature, oldest first. */
         changes: changes.map(([ms, { celsius, verdict }]) => ({
           at: new Date(ms),
           ...degreesOf(celsius),
           isConfirmed: verdict === 'ok',
         })),
         latestAt: shown.length === 0 ? null : new Date(shown.at(-1)![0]),
+        /** Why the feed is left out; null if it is used. */
         problem,
       };
     },

@@ -127,13 +127,6 @@ export interface MinuteFeeds {
   addTo(observed: ObservedExtreme, nowMs: number): ObservedExtreme;
 }
 
-export interface Observer {
-  read(signal: AbortSignal): Promise<void>;
-  /** As of the last answer of each service, and of the newest minute. */
-  observed(): readonly ObservedExtreme[];
-  notes(): readonly VenueNote[];
-}
-
 export interface ObservationPart {
   name: string;
   everyMs: number;
@@ -146,17 +139,18 @@ export interface ObservationPart {
 export function createObserver(
   parts: readonly ObservationPart[],
   { clock, log, minutes }: { clock: Clock; log: Logger; minutes?: MinuteFeeds | undefined },
-): Observer {
+) {
   const polls = parts.map(({ name, everyMs, read }) => ({ name, poll: createPoll(clock, everyMs, read) }));
   return {
-    async read(signal) {
+    async read(signal: AbortSignal): Promise<void> {
       const polled = await Promise.all(
         polls.map(async ({ name, poll }) => ({ name, ...(await poll(signal)) })),
       );
       for (const { name, problem, isNews } of polled)
         if (isNews) log.warn({ err: problem }, `no new ${name}; the last ones are kept`);
     },
-    observed() {
+    /** As of the last answer of each service, and of the newest minute. */
+    observed(): readonly ObservedExtreme[] {
       const known = polls.flatMap(({ poll }) => poll.last.value ?? []);
       return minutes ? [...known.map((each) => minutes.addTo(each, clock.now())), ...minutes.values] : known;
     },

@@ -27,7 +27,7 @@ const QUIET_INSIGHT = 3;
 /** Returns when the traders must begin to notice, so that only the lasting lean is left at `at`. */
 export const noticedBefore = (at: Date): Date => new Date(at.getTime() - NOTICING_MS);
 
-export interface Belief {
+interface Belief {
   /** °F, before truncation by the day's observations. */
   meanF: number;
   probabilityOf(bracket: Bracket): number;

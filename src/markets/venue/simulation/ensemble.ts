@@ -140,14 +140,7 @@ export function runsOf(span: Span): Date[] {
 export const firstSeenAt = ({ start }: Span, runAt: Date): Date =>
   new Date(Math.max(runAt.getTime() + RUN_TAKES_MS, start.getTime() - SEEN_BEFORE_MS));
 
-export interface Ensembles {
-  /** °F per member. */
-  members(subject: SimulatedSubject, runAt: Date): readonly number[];
-  /** The other model's single run, °F. */
-  single(subject: SimulatedSubject, runAt: Date): number;
-  /** Ensemble mean at hours 0 to 23 of local standard time, °F. */
-  curve(day: StationDay, runAt: Date): readonly number[];
-}
+export type Ensembles = ReturnType<typeof simulateEnsembles>;
 
 /** Returns the seed of a subject's noise. Maxima use only the day, which keeps their values stable. */
 export const seedParts = ({ kind, station, date, hour }: SimulatedSubject): (string | number)[] => [
@@ -166,7 +159,7 @@ export function simulateEnsembles(
     /** °F by hours since the start of the day. */
     courseOf(station: Station, date: string): (hour: number) => number;
   },
-): Ensembles {
+) {
   const recallMembers = createRecall<readonly number[]>(MAX_KEPT);
   const recallSingle = createRecall<number>(MAX_KEPT);
   const recallCurve = createRecall<readonly number[]>(MAX_KEPT);
@@ -222,15 +215,18 @@ export function simulateEnsembles(
   }
 
   return {
-    members: (subject, runAt) =>
+    /** °F per member. */
+    members: (subject: SimulatedSubject, runAt: Date) =>
       recallMembers(`${seedParts(subject).join(' ')} ${runAt.getTime()}`, () =>
         makeMembers(subject, runAt.getTime()),
       ),
-    single: (subject, runAt) =>
+    /** The other model's single run, °F. */
+    single: (subject: SimulatedSubject, runAt: Date) =>
       recallSingle(`${seedParts(subject).join(' ')} ${runAt.getTime()}`, () =>
         makeSingle(subject, runAt.getTime()),
       ),
-    curve: (stationDay, runAt) =>
+    /** Ensemble mean at hours 0 to 23 of local standard time, °F. */
+    curve: (stationDay: StationDay, runAt: Date) =>
       recallCurve(`${stationDay.station.id} ${stationDay.day.date} ${runAt.getTime()}`, () =>
         makeCurve(stationDay, runAt.getTime()),
       ),

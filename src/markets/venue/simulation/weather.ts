@@ -1,8 +1,9 @@
 import { createRecall } from '../../../core/collections.js';
 import { DAY_MS, HOUR_MS, type Clock } from '../../../core/time.js';
 import { addDays, climateDayAt, climateDayOf } from '../../market/climate-day.js';
+import type { DailyKind } from '../../market/market.js';
 import { isStation } from '../../market/stations.js';
-import { simulateEnsembles, type Ensembles, type Estimate } from './ensemble.js';
+import { simulateEnsembles, type Estimate } from './ensemble.js';
 import { gaussian, smoothNoise } from './random.js';
 import type { TemperatureDistribution } from '../../market/distribution.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
@@ -121,25 +122,7 @@ function reachedAt(turns: readonly Turn[], hour: number): number[] {
 /** Maximum number of cached days, enough for the days that every refresh requests, and their neighbors. */
 const MAX_KEPT = 1_000;
 
-export interface SimulatedWeather extends Ensembles {
-  temperature(place: Place, at: Date): number;
-  /** Extremes of a climate day in °F, unrounded. */
-  maximum(station: Place, date: string): number;
-  minimum(station: Place, date: string): number;
-  /** Extremes of the climate day so far in °F; null before it begins. */
-  runningMaximum(station: Place, date: string, at: Date): number | null;
-  runningMinimum(station: Place, date: string, at: Date): number | null;
-  peak(station: Place, date: string): Date;
-  /** Value of the climate report in whole degrees. */
-  report(station: Place, date: string, kind?: 'daily_maximum' | 'daily_minimum'): number;
-  /** True temperature of a subject, °F, unrounded. */
-  truth(subject: SimulatedSubject): number;
-  /** Settlement value: whole degrees for a day, hundredths for an hour. */
-  value(subject: SimulatedSubject): number;
-  decidedAt(subject: SimulatedSubject): Date;
-  /** A day's maximum by the season of a month ago, as recent days suggest it. */
-  usual(subject: SimulatedSubject): Estimate;
-}
+export type SimulatedWeather = ReturnType<typeof simulateWeather>;
 
 interface Day {
   /** °F. */
@@ -161,7 +144,7 @@ const LAST_TURN_HOUR = 23.75;
 const AREA_OFFSET_F = 0.8;
 const AREA_NOISE_F = 0.5;
 
-export function simulateWeather(seed: string): SimulatedWeather {
+export function simulateWeather(seed: string) {
   const { dayOf, turnsOf, coldestOf } = createDays(seed);
   const atHour = (station: Place, date: string, hour: number): Date =>
     new Date(climateDayOf(station, date).start.getTime() + hour * HOUR_MS);
@@ -203,27 +186,33 @@ export function simulateWeather(seed: string): SimulatedWeather {
 
   return {
     temperature,
+    /** Extremes of a climate day in °F, unrounded. */
     maximum,
     minimum,
     peak,
+    /** True temperature of a subject, °F, unrounded. */
     truth,
     decidedAt,
-    usual({ station, date }) {
+    /** A day's maximum by the season of a month ago, as recent days suggest it. */
+    usual({ station, date }: SimulatedSubject): Estimate {
       const { maximum, spread } = climateOf(station.id);
       return { mean: usualF(maximum, addDays(date, -RECENT_DAYS)), deviation: spread };
     },
     ...simulateEnsembles(seed, { truth, decidedAt, courseOf }),
-    report: (station, date, kind = 'daily_maximum') =>
+    /** Value of the climate report in whole degrees. */
+    report: (station: Place, date: string, kind: DailyKind = 'daily_maximum') =>
       Math.round(kind === 'daily_maximum' ? maximum(station, date) : minimum(station, date)),
-    value(subject) {
+    /** Settlement value: whole degrees for a day, hundredths for an hour. */
+    value(subject: SimulatedSubject): number {
       const rounding = subject.kind === 'hourly' ? 100 : 1;
       return Math.round(truth(subject) * rounding) / rounding;
     },
-    runningMaximum(station, date, at) {
+    /** Extremes of the climate day so far in °F; null before it begins. */
+    runningMaximum(station: Place, date: string, at: Date): number | null {
       const so = reached(station, date, at);
       return so && Math.max(...so);
     },
-    runningMinimum(station, date, at) {
+    runningMinimum(station: Place, date: string, at: Date): number | null {
       const so = reached(station, date, at);
       return so && Math.min(...so);
     },

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import type { Metrics } from '../../../core/metrics.js';
 import type { Clock } from '../../../core/time.js';
-import type { OrderBook } from '../../market/book.js';
 import { createBookKeeper, type BookKeeper, type BookProblem } from './book-keeper.js';
 import { createConnection, createRepairs, type ConnectionOptions } from './connection.js';
 import { createCommands, createSubscriptions } from './subscriptions.js';
@@ -39,18 +38,7 @@ export interface KeptBooksOptions extends Pick<ConnectionOptions, 'url' | 'heade
   timings?: Partial<KeptBooksTimings> | undefined;
 }
 
-export interface KeptBooks {
-  follow(tickers: readonly string[]): void;
-  /** While the stream is late: by our clock, when the venue sent the first late message. No book is certain since then. */
-  readonly lateSince: number | undefined;
-  book(ticker: string): OrderBook | undefined;
-  /** Reports markets whose book, trust or lifecycle has changed, until the returned function is called. */
-  subscribe(listener: (tickers: ReadonlySet<string>, lives: readonly LifecycleFrame[]) => void): () => void;
-  /** Like `subscribe`, but called after every individual book change. */
-  watch(listener: (ticker: string) => void): () => void;
-  refute(tickers: readonly string[]): void;
-  stop(): void;
-}
+export type KeptBooks = ReturnType<typeof createKeptBooks>;
 
 /** Older messages are late. The venue's clock is known to a second only, as its HTTP responses give whole seconds. */
 const MAX_MESSAGE_AGE_MS = 2_000;
@@ -58,7 +46,7 @@ const MAX_MESSAGE_AGE_MS = 2_000;
 /** Error code: the venue dropped a subscription because its frames were not consumed in time. */
 const OVERFLOW = 25;
 
-export function createKeptBooks(options: KeptBooksOptions): KeptBooks {
+export function createKeptBooks(options: KeptBooksOptions) {
   const { url, headers, log, metrics, timings } = options;
   const times = { ...usualTimings, ...timings };
   const news = createNews(times.gatherMs, () => {
@@ -114,20 +102,21 @@ export function createKeptBooks(options: KeptBooksOptions): KeptBooks {
   const tending = setInterval(tend, times.tendMs).unref();
 
   return {
-    follow: (tickers) => subscriptions.follow(tickers),
+    follow: subscriptions.follow,
+    /** While the stream is late: by our clock, when the venue sent the first late message. No book is certain since then. */
     get lateSince() {
       return lateness.since;
     },
-    book: (ticker) => (lateness.since === undefined ? keeper.book(ticker) : undefined),
-    subscribe: (listener) => news.subscribe(listener),
-    watch: (listener) => news.watch(listener),
-    refute(tickers) {
+    book: (ticker: string) => (lateness.since === undefined ? keeper.book(ticker) : undefined),
+    subscribe: news.subscribe,
+    watch: news.watch,
+    refute(tickers: readonly string[]): void {
       metrics.streamProblems.inc({ kind: 'mismatch' }, tickers.length);
       keeper.doubt(tickers);
       for (const sid of new Set(tickers.map((ticker) => keeper.sidOf(ticker))))
         if (sid !== undefined) subscriptions.repair(sid);
     },
-    stop() {
+    stop(): void {
       clearInterval(tending);
       news.stop();
       connection.stop();
@@ -222,7 +211,7 @@ function createLateness(
   };
 }
 
-type Listener = Parameters<KeptBooks['subscribe']>[0];
+type Listener = (tickers: ReadonlySet<string>, lives: readonly LifecycleFrame[]) => void;
 
 function createNews(gatherMs: number, beforeNotify: () => void) {
   const listeners = new Set<Listener>();
@@ -252,10 +241,12 @@ function createNews(gatherMs: number, beforeNotify: () => void) {
       lives.push(frame);
       noteChange(frame.ticker);
     },
+    /** Reports markets whose book, trust or lifecycle has changed, until the returned function is called. */
     subscribe(listener: Listener): () => void {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
+    /** Like `subscribe`, but called after every individual book change. */
     watch(listener: (ticker: string) => void): () => void {
       watchers.add(listener);
       return () => void watchers.delete(listener);
