@@ -37,30 +37,22 @@ const forecastSchema = z
     version: z.string().min(1).max(40).optional(),
   })
   .superRefine(({ station, kind, hour, membersF, meanF, standardDeviationF, hourlyMeanF }, context) => {
+    const refuse = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
     const isHour = kind === 'hourly';
-    if (isHour && hourlyMeanF)
-      context.addIssue({ code: 'custom', path: ['hourlyMeanF'], message: 'is only for days' });
+    if (isHour && hourlyMeanF) refuse(['hourlyMeanF'], 'is only for days');
     const place = findPlace(station);
     if ((hour !== undefined) !== isHour)
-      context.addIssue({
-        code: 'custom',
-        path: ['hour'],
-        message: isHour ? 'is missing: this is a forecast of an hour' : 'is only for hourly forecasts',
-      });
+      refuse(['hour'], isHour ? 'is missing: this is a forecast of an hour' : 'is only for hourly forecasts');
     if (place && isStation(place) === isHour)
-      context.addIssue({
-        code: 'custom',
-        path: ['kind'],
-        message: isHour
+      refuse(
+        ['kind'],
+        isHour
           ? 'is only for areas: no market is about an hour at a station'
           : 'must be hourly: an area has no days',
-      });
+      );
     const numbers = [meanF, standardDeviationF].filter((value) => value !== undefined).length;
     if (numbers !== (membersF ? 0 : 2))
-      context.addIssue({
-        code: 'custom',
-        message: 'must have either membersF, or both meanF and standardDeviationF',
-      });
+      refuse([], 'must have either membersF, or both meanF and standardDeviationF');
   });
 
 const modelAnswerSchema = z.object({
