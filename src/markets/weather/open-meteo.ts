@@ -16,7 +16,7 @@ import {
   type ObservationPart,
   type WeatherSource,
 } from './weather.js';
-import type { PlaceForecasts } from './place-forecasts.js';
+import { notesOfMissing, type PlaceForecasts } from './place-forecasts.js';
 import { readPreviousRuns } from './open-meteo-history.js';
 import {
   hourlyF,
@@ -151,13 +151,9 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
       { model: model.model ?? MAIN_MODEL, count: problems.length, problems: problems.slice(0, 10) },
       'parts of a model cannot be read and are left out; the others are used',
     );
-  const name = `${model.model ?? model.asked} in part`;
   return {
     ensembles: found.flatMap(({ runs }) => runs.map((run) => ({ ...of, ...run, ...runTime, fetchedAt }))),
-    notes:
-      problems.length === 0
-        ? []
-        : [{ ...noteOf({ name, missing: problems.join('; ') }), count: problems.length }],
+    notes: notesOfMissing(`${model.model ?? model.asked} in part`, problems),
   };
 }
 
@@ -341,7 +337,9 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
         fetchedAt: new Date(clock.now()),
         notes: [
           ...notes,
-          ...others.flatMap((other) => ('missing' in other ? [noteOf(other)] : other.notes)),
+          ...others.flatMap((other) =>
+            'missing' in other ? notesOfMissing(other.name, [other.missing]) : other.notes,
+          ),
           ...ofPlaces.flatMap(({ notes }) => notes),
           ...observer.notes(),
         ],
@@ -362,10 +360,3 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
     },
   };
 }
-
-const noteOf = ({ name, missing }: { name: string; missing: string }): VenueNote => ({
-  kind: 'missing_model',
-  name,
-  count: 1,
-  example: missing.slice(0, 300),
-});

@@ -102,12 +102,16 @@ export function createPlaceForecasts(options: Options): PlaceForecasts {
         if (fresh.length > 0) inPart.push(...leftOut.map((each) => `${id}: ${each}`));
         else missing.push(`${id}: ${problem ?? `its newest run is from ${newestOf(runs)}`}`);
       }
-      return { ensembles, notes: [...noteOf(model, missing), ...noteOf(`${model} in part`, inPart)] };
+      return {
+        ensembles,
+        notes: [...notesOfMissing(model, missing), ...notesOfMissing(`${model} in part`, inPart)],
+      };
     },
   };
 }
 
-const noteOf = (name: string, missing: readonly string[]): VenueNote[] =>
+/** None if nothing is missing. */
+export const notesOfMissing = (name: string, missing: readonly string[]): VenueNote[] =>
   missing.length === 0
     ? []
     : [{ kind: 'missing_model', name, count: missing.length, example: missing.join('; ').slice(0, 300) }];
