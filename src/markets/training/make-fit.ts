@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Steps } from '../../core/steps.js';
 import {
@@ -213,15 +214,9 @@ export const knownThroughMs = (cases: readonly TrainingCase[]): number =>
     -Infinity,
   );
 
-/** The raw score depends on every number of a training set, so equal scores mean equal sets. */
-const isSame = (fit: Fit, seen: Seen): boolean =>
-  fit.n === seen.n &&
-  fit.firstDate === seen.firstDate &&
-  fit.lastDate === seen.lastDate &&
-  fit.knownThrough.getTime() === seen.knownThrough.getTime() &&
-  fit.lowestMeanF === seen.lowestMeanF &&
-  fit.highestMeanF === seen.highestMeanF &&
-  fit.rawCrps === seen.rawCrps;
+/** Whether a fit has this summary of its training set. The raw score depends on every number of the set. */
+export const isSame = <F extends object>(fit: F, seen: Partial<F>): boolean =>
+  isDeepStrictEqual({ ...fit, ...seen }, fit);
 
 /** Days of the year at which a seasonal fit is checked. */
 const SEASONS = [0, 91, 183, 274];

@@ -22,7 +22,7 @@ import {
 } from '../learning/same-day.js';
 import { dailyKinds, type DailyKind } from '../market/market.js';
 import type { KnownHistory } from './forecast-archive.js';
-import { ofLatestDates } from './make-fit.js';
+import { isSame, ofLatestDates } from './make-fit.js';
 
 export interface HourCase extends SameDayCase {
   date: string;
@@ -126,6 +126,7 @@ function* trainHour(
   const dates = new Set(cases.map(({ date }) => date)).size;
   if (dates < MIN_DATES) return `only ${dates} of ${MIN_DATES} dates are known hour by hour`;
   const seen = summarizeCases(cases);
+  // A fit's inputs never change, so the training set is unchanged if nothing newer is known.
   if (before && isSame(before, seen)) return { fit: before };
   const found = (yield* fitSameDayInSteps(cases, before))!;
   yield;
@@ -223,13 +224,6 @@ function summarizeCases(cases: readonly HourCase[]): Seen {
     ),
   };
 }
-
-/** A fit's inputs never change, so the training set is unchanged if nothing newer is known. */
-const isSame = (fit: HourFit, seen: Seen): boolean =>
-  fit.n === seen.n &&
-  fit.firstDate === seen.firstDate &&
-  fit.lastDate === seen.lastDate &&
-  fit.knownThrough.getTime() === seen.knownThrough.getTime();
 
 export function problemOf(fit: SameDayFit, rawCrps: number): string | undefined {
   const { a = NaN, b = NaN } = fit.coefficients;
