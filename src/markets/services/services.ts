@@ -55,44 +55,36 @@ import { calibratedModel } from '../learning/calibrated.js';
 export const tradingJobs = (
   { config }: Context,
   { refresher, live, queueWatch, printFollower, climate, index, isReplay, ...learning }: TradingServices,
-): Job[] => [
-  {
-    name: 'refresh-markets',
-    schedule: everySeconds(config.trading.refreshSeconds),
-    run: () => refresher.refresh(),
-  },
-  // Each city's readings appear at seconds of their own.
-  ...(index && !isReplay
-    ? [
-        {
-          name: 'read-minutes',
-          schedule: '*/2 * * * * *',
-          run: async () => index.isDue() && refresher.readMinutes(),
-        },
-      ]
-    : []),
-  ...(live
-    ? [
-        { name: 'reconcile-live', schedule: '20 * * * * *', run: () => live.reconcile() },
-        { name: 'watch-resting-orders', schedule: '*/5 * * * * *', run: () => live.watchResting() },
-      ]
-    : []),
-  ...(queueWatch
-    ? [{ name: 'read-queue-positions', schedule: '9,24,39,54 * * * * *', run: () => queueWatch.read() }]
-    : []),
-  ...(climate
-    ? [
-        // New reports arrive only a few times a night.
-        { name: 'read-climate-reports', schedule: '35 */5 * * * *', run: () => climate.run() },
-        { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
-      ]
-    : []),
-  // On the default schedule, runs a few seconds after each market refresh.
-  ...(printFollower
-    ? [{ name: 'tape-prints', schedule: '6,36 * * * * *', run: () => printFollower.follow() }]
-    : []),
-  ...(isReplay ? [] : learningJobs(learning)),
-];
+): Job[] => {
+  const jobs = [
+    {
+      name: 'refresh-markets',
+      schedule: everySeconds(config.trading.refreshSeconds),
+      run: () => refresher.refresh(),
+    },
+    // Each city's readings appear at seconds of their own.
+    !isReplay &&
+      index && {
+        name: 'read-minutes',
+        schedule: '*/2 * * * * *',
+        run: async () => index.isDue() && refresher.readMinutes(),
+      },
+    live && { name: 'reconcile-live', schedule: '20 * * * * *', run: () => live.reconcile() },
+    live && { name: 'watch-resting-orders', schedule: '*/5 * * * * *', run: () => live.watchResting() },
+    queueWatch && {
+      name: 'read-queue-positions',
+      schedule: '9,24,39,54 * * * * *',
+      run: () => queueWatch.read(),
+    },
+    // New reports arrive only a few times a night.
+    climate && { name: 'read-climate-reports', schedule: '35 */5 * * * *', run: () => climate.run() },
+    climate && { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
+    // On the default schedule, runs a few seconds after each market refresh.
+    printFollower && { name: 'tape-prints', schedule: '6,36 * * * * *', run: () => printFollower.follow() },
+    ...(isReplay ? [] : learningJobs(learning)),
+  ];
+  return jobs.filter((job) => job !== undefined && job !== false);
+};
 
 /** No request triggers these jobs. */
 export const bookingJobs = ({
