@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { marketKinds, marketStatuses } from '../market/market.js';
+import { settlementSources } from '../market/rules.js';
 import { stations } from '../market/stations.js';
 import { contractsField } from '../market/contracts.js';
 import { sourceSchema } from '../snapshot/schema.js';
@@ -53,12 +54,6 @@ export const dateField = z
   .describe('The climate day: midnight to midnight in local standard time.');
 export const stationField = z.enum(stations.map(({ id }) => id)).describe('The id of the station.');
 export const measureField = z.literal('daily_maximum_temperature');
-const settlementSources = [
-  'National Weather Service',
-  'The Weather Company',
-  'Kalshi Weather Index',
-  'AccuWeather',
-] as const;
 export const unitField = z.literal('fahrenheit');
 
 export const freshness = {

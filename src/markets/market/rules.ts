@@ -1,11 +1,13 @@
 import { bracketOf, type Bracket } from './brackets.js';
 import { dateFrom } from './climate-day.js';
 
-export type SettlementSource =
-  | 'National Weather Service'
-  | 'The Weather Company'
-  | 'Kalshi Weather Index'
-  | 'AccuWeather';
+export const settlementSources = [
+  'National Weather Service',
+  'The Weather Company',
+  'Kalshi Weather Index',
+  'AccuWeather',
+] as const;
+export type SettlementSource = (typeof settlementSources)[number];
 
 /** Only the text of the rules is used: titles and tickers have been wrong. */
 export interface TemperatureRules {
