@@ -11,6 +11,7 @@ import { noNews } from '../training/news.js';
 import { createTrainer } from '../training/trainer.js';
 import type { DateRange } from '../training/coverage.js';
 import type { FitBook } from '../learning/fits.js';
+import type { SourceNames } from '../learning/queries.js';
 import { readVenueKey } from '../live/sign.js';
 import type { TemperatureKind } from '../market/market.js';
 import { stations as allStations, type Station } from '../market/stations.js';
@@ -50,11 +51,6 @@ Environment: as for the service (MARKET_SOURCE, FORECAST_SOURCE, DATABASE_URL or
 
 Exit status: 0 all days requested, 2 some requests failed, 130 interrupted.`;
 
-interface Names {
-  forecastSource: string;
-  marketSource: string;
-}
-
 async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number> {
   const config = readConfig(process.env).trading;
   const { series } = config.kalshi;
@@ -71,7 +67,7 @@ async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number>
     clock: systemClock,
     log,
   });
-  const names: Names = { forecastSource: weather.name, marketSource: markets.name };
+  const names = { forecastSource: weather.name, marketSource: markets.name };
   const stop = listenForInterrupt();
   const archive = createArchive({ db, ...names, furtherModels: weather.furtherModels });
   const result = await backfill({
@@ -103,7 +99,7 @@ async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number>
 function backfillText(
   { newRuns, newReports, coverage }: BackfillResult,
   { from, to }: DateRange,
-  { forecastSource, marketSource }: Names,
+  { forecastSource, marketSource }: SourceNames,
 ): string {
   const days = daysBetween(from, to).length;
   const lines = coverage.stations.map(
@@ -141,7 +137,7 @@ function fitsText({ fits }: FitBook, stations: readonly Station[]): string {
 async function learn(
   db: MaintenanceDatabase,
   archive: Archive,
-  sources: Names,
+  sources: SourceNames,
   log: Logger,
 ): Promise<FitBook> {
   const calibration = createCalibrationStore();
