@@ -6,8 +6,9 @@ import { shareRun } from '../../core/steps.js';
 import { SECOND_MS, type Clock } from '../../core/time.js';
 import { parseCount } from '../market/contracts.js';
 import { parseDollars, type Micros } from '../market/money.js';
-import { price } from '../venue/kalshi-schema.js';
+import { count, price } from '../venue/kalshi-schema.js';
 import { createConnection, type ConnectionOptions } from '../venue/socket/connection.js';
+import { id } from './wire.js';
 
 /** Only a hint: the order is looked up, and only the result is booked. */
 export interface OrderHint {
@@ -20,11 +21,7 @@ export interface OrderHint {
   remaining: number | null;
 }
 
-const id = z.string().min(1).max(200);
-const count = z
-  .string()
-  .regex(/^\d{1,12}(\.\d{1,2})?$/)
-  .transform(parseCount);
+const contracts = count.transform(parseCount);
 const sent = { sending_ts_ms: z.number().optional().catch(undefined) };
 
 /** See the venue's AsyncAPI document. */
@@ -39,8 +36,8 @@ const messageSchema = z.discriminatedUnion('type', [
     msg: z.object({
       order_id: id,
       client_order_id: z.string().max(200).default(''),
-      fill_count_fp: count,
-      remaining_count_fp: count,
+      fill_count_fp: contracts,
+      remaining_count_fp: contracts,
     }),
     ...sent,
   }),
@@ -50,26 +47,18 @@ const messageSchema = z.discriminatedUnion('type', [
 ]);
 type Message = z.output<typeof messageSchema>;
 
-export interface AccountStreamTimings extends Pick<
-  ConnectionOptions,
-  'silenceMs' | 'backoffMs' | 'maxBackoffMs'
-> {
-  /** Hints within this time share one lookup. */
-  gatherMs: number;
-  /** The venue's lists may lag behind a hint. Doubles each time. */
-  retryMs: number;
-  /** Without an answer by then, the connection is restarted. */
-  answerMs: number;
-}
-
-const usualTimings: AccountStreamTimings = {
+const usualTimings = {
   silenceMs: 15_000,
   backoffMs: 500,
   maxBackoffMs: 30_000,
+  /** Hints within this time share one lookup. */
   gatherMs: 20,
+  /** The venue's lists may lag behind a hint. Doubles each time. */
   retryMs: 150,
+  /** Without an answer by then, the connection is restarted. */
   answerMs: 10 * SECOND_MS,
 };
+export type AccountStreamTimings = typeof usualTimings;
 const MAX_RETRIES = 4;
 
 interface AccountStreamOptions extends Pick<ConnectionOptions, 'url' | 'headers'> {

@@ -139,24 +139,17 @@ async function assertUnchanged(tx: Orm, orgId: string, { fingerprint }: AccountC
   throw new AppError('unavailable', detail, { retryAfterSeconds: 1 });
 }
 
-async function moveCash(
-  tx: Orm,
-  orgId: string,
-  { kind, change, memo, at, isFee, transferId }: CashMove,
-): Promise<void> {
+async function moveCash(tx: Orm, orgId: string, { change, isFee, ...entry }: CashMove): Promise<void> {
   await insertEntry(tx, {
+    ...entry,
     orgId,
-    id: newId(at.getTime()),
+    id: newId(entry.at.getTime()),
     mode: 'live',
-    kind,
-    at,
     cash: change,
     positions: 0n,
     fees: isFee ? -change : 0n,
     realised: 0n,
     capital: isFee ? 0n : -change,
-    memo,
-    ...(transferId === undefined ? {} : { transferId }),
   });
   await addCash(tx, orgId, change);
 }

@@ -25,19 +25,10 @@ import { signRequest, type VenueKey } from './sign.js';
 import { createVenue } from './venue.js';
 import type { Authority } from '../../accounts/audit/audit.js';
 
-export interface LiveTimings {
-  timeoutMs: number;
-  backoffMs: number;
-  fillPausesMs: readonly number[];
-  lookUpPausesMs: readonly number[];
-  confirmPausesMs: readonly number[];
-  secondLookMs: number;
-}
-
 /** Reconciliations start a minute apart. */
 const LEASE_SECONDS = 90;
 
-const timings: LiveTimings = {
+const timings = {
   timeoutMs: 5_000,
   backoffMs: 250,
   fillPausesMs: [200, 400, 800, 1600],
@@ -45,6 +36,7 @@ const timings: LiveTimings = {
   confirmPausesMs: [2_000, 4_000],
   secondLookMs: 2_000,
 };
+export type LiveTimings = typeof timings;
 
 export interface LiveOptions {
   key: VenueKey | undefined;

@@ -8,7 +8,7 @@ import { count, dollars, price, time } from '../venue/kalshi-schema.js';
 
 /** OpenAPI 3.13 to 3.34. Directions come from our own orders: the venue is about to rename them. */
 const signedCount = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
-const id = z.string().min(1).max(200);
+export const id = z.string().min(1).max(200);
 /** Missing in responses from before the venue had several shards. */
 const shard = z.int().optional();
 
@@ -104,17 +104,10 @@ export const transferSchema = z.object({
 export const transfersPageSchema = z.object({ transfers: rows, cursor });
 
 /** Neither a deposit nor a profit. */
-export interface ShardTransfer {
-  id: string;
-  change: Micros;
-  /** Perhaps debited from one shard but not yet credited to the other. */
-  isPending: boolean;
-  createdAt: Date;
-  memo: string;
-}
+export type ShardTransfer = NonNullable<ReturnType<typeof toShardTransfer>>;
 
 /** Undefined for a transfer between other shards. */
-export function toShardTransfer(wire: z.infer<typeof transferSchema>): ShardTransfer | undefined {
+export function toShardTransfer(wire: z.infer<typeof transferSchema>) {
   const { source, destination, source_exchange_shard: from, destination_exchange_shard: to } = wire;
   const isOurs = (part: string, index: number) => part === 'event_contract' && index === WEATHER_SHARD;
   const [leaves, comes] = [isOurs(source, from), isOurs(destination, to)];
@@ -123,6 +116,7 @@ export function toShardTransfer(wire: z.infer<typeof transferSchema>): ShardTran
   return {
     id: wire.transfer_id,
     change: comes ? amount : -amount,
+    /** Perhaps debited from one shard but not yet credited to the other. */
     isPending: wire.status === 'pending',
     createdAt: new Date(wire.created_ts * 1000),
     memo: comes ? `transfer from exchange shard ${from}` : `transfer to exchange shard ${to}`,
@@ -142,25 +136,11 @@ export type SentOrder = Pick<
   'id' | 'clientOrderId' | 'ticker' | 'side' | 'action' | 'contracts' | 'timeInForce' | 'createdAt'
 >;
 
-/** The venue keeps one book per market, so side and price are those of YES. */
-export interface WireOrder {
-  ticker: string;
-  client_order_id: string;
-  side: 'bid' | 'ask';
-  count: string;
-  price: string;
-  time_in_force: 'immediate_or_cancel' | 'fill_or_kill' | 'good_till_canceled';
-  self_trade_prevention_type: 'taker_at_cross';
-  reduce_only?: true;
-  /** Unix seconds. */
-  expiration_time?: number;
-  post_only?: true;
-  order_group_id?: string;
-  /** Without it, the venue looks up the shard, which is slower and charged to every shard's budget. */
-  exchange_index: number;
-}
+export type WireOrder = ReturnType<typeof toWireOrder>;
 
 /**
+ * The venue keeps one book per market, so side and price are those of YES.
+ *
  * | intent | side | price |
  * |---|---|---|
  * | buy YES at p | bid | p |
@@ -177,16 +157,17 @@ export function toWireOrder(
     'ticker' | 'clientOrderId' | 'side' | 'action' | 'contracts' | 'limitPrice' | 'timeInForce' | 'rest'
   >,
   group?: string,
-): WireOrder {
+) {
   const { timeInForce, rest } = order;
   return {
     ticker: order.ticker,
     client_order_id: order.clientOrderId,
-    side: (order.side === 'yes') === (order.action === 'buy') ? 'bid' : 'ask',
+    side: (order.side === 'yes') === (order.action === 'buy') ? ('bid' as const) : ('ask' as const),
     count: formatContracts(order.contracts),
     price: formatDollars(ofYes(order.side, order.limitPrice)),
     time_in_force: wireTimes[timeInForce],
-    self_trade_prevention_type: 'taker_at_cross',
+    self_trade_prevention_type: 'taker_at_cross' as const,
+    // Without it, the venue looks up the shard, which is slower and charged to every shard's budget.
     exchange_index: WEATHER_SHARD,
     ...(order.action === 'sell' && !mayRest(timeInForce) ? { reduce_only: true as const } : {}),
     ...(rest?.expiresAt ? { expiration_time: Math.floor(rest.expiresAt.getTime() / 1000) } : {}),
@@ -200,7 +181,7 @@ const wireTimes = {
   fill_or_kill: 'fill_or_kill',
   good_till_cancelled: 'good_till_canceled',
   good_till_time: 'good_till_canceled',
-} as const satisfies Record<TimeInForce, WireOrder['time_in_force']>;
+} as const satisfies Record<TimeInForce, string>;
 
 const ofYes = (side: 'yes' | 'no', price: Micros): Micros => (side === 'yes' ? price : DOLLAR - price);
 
