@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, inArray, isNotNull, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gte, inArray, isNotNull, sql, type SQL } from 'drizzle-orm';
 import { textArray, selectRow, firstRow } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
@@ -53,27 +53,20 @@ export async function insertEntry(tx: Orm, entry: typeof ledgerEntries.$inferIns
   await tx.insert(ledgerEntries).values(entry);
 }
 
-export function listOpenOrders(
-  orm: Orm,
-  orgId: string,
-  status: 'pending' | 'resting',
-  limit: number,
-): Promise<LiveOrderRow[]> {
-  const isOpen = sql`${tradingOrders.status} in ('pending', 'resting')`;
-  return orm
+/** A literal, because the planner matches the partial index only to literals. */
+const isOpen = sql`${tradingOrders.status} in ('pending', 'resting')`;
+
+/** Oldest first. */
+const listOpenIf = (orm: Orm, orgId: string, condition: SQL, limit: number): Promise<LiveOrderRow[]> =>
+  orm
     .select()
     .from(tradingOrders)
-    .where(
-      and(
-        isLive(tradingOrders, orgId),
-        // A literal, because the planner matches the partial index only to literals.
-        isOpen,
-        eq(tradingOrders.status, status),
-      ),
-    )
+    .where(and(isLive(tradingOrders, orgId), isOpen, condition))
     .orderBy(asc(tradingOrders.id))
     .limit(limit);
-}
+
+export const listOpenOrders = (orm: Orm, orgId: string, status: 'pending' | 'resting', limit: number) =>
+  listOpenIf(orm, orgId, eq(tradingOrders.status, status), limit);
 
 /** Except those whose changes are already booked. */
 export function listHinted(
@@ -85,14 +78,10 @@ export function listHinted(
   const { clientOrderId, venueOrderId, status, contracts, filledContracts } = tradingOrders;
   const column = (read: (hint: OrderHint) => string | number | null) =>
     textArray(hints.map((hint) => read(hint)?.toString() ?? null));
-  return orm
-    .select()
-    .from(tradingOrders)
-    .where(
-      and(
-        isLive(tradingOrders, orgId),
-        sql`${status} in ('pending', 'resting')`,
-        sql`exists (
+  return listOpenIf(
+    orm,
+    orgId,
+    sql`exists (
           select 1 from unnest(${column((hint) => hint.venueOrderId)}::text[], ${column((hint) => hint.clientOrderId)}::text[],
             ${column((hint) => hint.fillId)}::text[], ${column((hint) => hint.filled)}::numeric[], ${column((hint) => hint.remaining)}::numeric[])
             h (id, name, fill, filled, remaining)
@@ -100,10 +89,8 @@ export function listHinted(
             when h.fill is null then ${status} = 'pending' or h.filled > ${filledContracts} or h.remaining < ${contracts} - ${filledContracts}
             else not exists (select 1 from trading_fills f where f.org_id = ${orgId}::uuid and f.venue_fill_id = h.fill) end
         )`,
-      ),
-    )
-    .orderBy(asc(tradingOrders.id))
-    .limit(limit);
+    limit,
+  );
 }
 
 /** Newest first. `fromId` is the lowest id possible at the start of the period. */
