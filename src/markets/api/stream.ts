@@ -7,21 +7,17 @@ import type { Metrics } from '../../core/metrics.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { createMarketFeed } from './market-feed.js';
 
-export interface StreamLimits {
-  readers: number;
-  readersPerAddress: number;
-  /** A reader with more unread bytes is dropped: it would only fall further behind. */
-  unreadBytes: number;
-  heartbeatMs: number;
-}
-
-const usualLimits: StreamLimits = {
+const usualLimits = {
   readers: 2_000,
   readersPerAddress: 20,
-  // The first event holds every market: 400 KB for 1,500 markets.
+  /**
+   * A reader with more unread bytes is dropped: it would only fall further behind. The first event holds every market:
+   * 400 KB for 1,500 markets.
+   */
   unreadBytes: 1024 * 1024,
   heartbeatMs: 15_000,
 };
+export type StreamLimits = typeof usualLimits;
 
 /** Randomised, because a restart disconnects all clients at the same time. */
 const RETRY_MS = 2_000;

@@ -121,12 +121,8 @@ function wordsOf({ kind, floor, cap }: Bracket): string {
 const DAYS_OPEN_AT_MS = 14 * HOUR_MS;
 
 /** Delays after the end of the subject's time span. */
-interface Timings {
-  reportedMs: number;
-  determinedMs: number;
-  finalMs: number;
-}
-const dailyTimings: Timings = { reportedMs: 7 * HOUR_MS, determinedMs: 8 * HOUR_MS, finalMs: 9 * HOUR_MS };
+const dailyTimings = { reportedMs: 7 * HOUR_MS, determinedMs: 8 * HOUR_MS, finalMs: 9 * HOUR_MS };
+type Timings = typeof dailyTimings;
 const hourlyTimings: Timings = {
   reportedMs: 5 * MINUTE_MS,
   determinedMs: 10 * MINUTE_MS,

@@ -6,28 +6,19 @@ import { createConnection, createRepairs, type ConnectionOptions } from './conne
 import { createCommands, createSubscriptions } from './subscriptions.js';
 import { readFrame, type Frame, type LifecycleFrame } from './frames.js';
 
-export interface KeptBooksTimings {
-  silenceMs: number;
-  backoffMs: number;
-  maxBackoffMs: number;
-  /** Changes within this time are reported together. */
-  gatherMs: number;
-  /** A command that is unanswered for this long is considered lost with its connection. */
-  answerMs: number;
-  tendMs: number;
-  /** Pause before a repair is first repeated; doubles up to a minute. */
-  repairMs: number;
-}
-
-const usualTimings: KeptBooksTimings = {
+const usualTimings = {
   silenceMs: 15_000,
   backoffMs: 500,
   maxBackoffMs: 30_000,
+  /** Changes within this time are reported together. */
   gatherMs: 30,
+  /** A command that is unanswered for this long is considered lost with its connection. */
   answerMs: 10_000,
   tendMs: 1_000,
+  /** Pause before a repair is first repeated; doubles up to a minute. */
   repairMs: 1_000,
 };
+export type KeptBooksTimings = typeof usualTimings;
 
 export interface KeptBooksOptions extends Pick<ConnectionOptions, 'url' | 'headers'> {
   log: Pick<Logger, 'info' | 'warn'>;
