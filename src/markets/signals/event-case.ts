@@ -28,10 +28,7 @@ export interface Situation {
   at: Date;
 }
 
-interface Present {
-  data: MarketData;
-  at: Date;
-}
+type Present = Pick<Situation, 'data' | 'at'>;
 
 function problemOfEvent(
   event: MarketEvent,
@@ -121,21 +118,9 @@ function withhold(event: EventSignals, doubts: ReadonlyMap<string, Date>): Event
   return { ...event, ...nothingBought, signals: [], suppressed: [...event.suppressed, ...held] };
 }
 
-export interface EventCase {
-  event: MarketEvent;
-  day: DayForecast | undefined;
-  gate: Gate;
-  /** By market ticker in `problems`. */
-  problem: string | undefined;
-  problems: ReadonlyMap<string, string>;
-  /** Undefined if the purchases are signals. */
-  withheld: string | undefined;
-}
+export type EventCase = ReturnType<typeof buildCase>;
 
-export function buildCase(
-  event: MarketEvent,
-  input: Situation & { account?: { cash: Micros } | undefined },
-): EventCase {
+export function buildCase(event: MarketEvent, input: Situation & { account?: { cash: Micros } | undefined }) {
   const { markets } = event;
   const day = forecastOf(input.forecasts, event);
   const { end } = spanOf(event.station, event);
@@ -144,12 +129,15 @@ export function buildCase(
   const problem =
     problemOfEvent(event, day, input) ??
     (input.account && input.account.cash <= 0n ? 'there is no cash to buy with' : undefined);
+  /** By market ticker. */
   const problems = new Map<string, string>();
   for (const market of markets) {
     const reason = problem ?? problemOfMarket(market, input);
     if (reason !== undefined) problems.set(market.ticker, reason);
   }
-  return { event, day, gate, problem, problems, withheld: day && reasonToWithhold(day, gate) };
+  // Undefined if the purchases are signals.
+  const withheld = day && reasonToWithhold(day, gate);
+  return { event, day, gate, problem, problems, withheld };
 }
 
 /** Only calibrated forecasts behind an open gate may trade. */

@@ -10,7 +10,6 @@ import {
   readOffers,
   stakeOf,
   type Offer,
-  type RefusedOffer,
 } from './offers.js';
 import type { EventToSize, MarketToSize, Fund, Headroom, Optimum } from './model.js';
 
@@ -117,15 +116,7 @@ function withPurchases(
   return { ...event, markets, cash, bankroll };
 }
 
-interface Sizing {
-  offers: readonly Offer[];
-  refused: readonly RefusedOffer[];
-  fund: Fund;
-  headroom: Headroom;
-  optimum: Optimum;
-  problem: string | undefined;
-  contracts: readonly number[];
-}
+type Sizing = ReturnType<typeof sizeOnce>;
 
 const MAX_ROUNDS = 4;
 
@@ -151,28 +142,17 @@ const isSettled = ({ offers, optimum, contracts }: Sizing): boolean =>
   contracts.every((count, i) => count === 0 || offers[i]!.closable === 0) &&
   isRoundedDown(optimum.contracts, contracts);
 
-function sizeOnce(event: EventToSize): Sizing {
+function sizeOnce(event: EventToSize) {
   const fund = toFund(event);
   const { offers, refused } = readOffers(event, reachOf(event, fund));
   const headroom = toHeadroom(event, fund);
-  const none = {
-    offers,
-    refused,
-    fund,
-    headroom,
-    optimum: noOptimum(offers),
-    contracts: offers.map(() => 0),
-  };
   const problem = problemOfSizing(event, fund);
-  if (problem !== undefined) return { ...none, problem };
-  const optimum = findOptimum(fund, headroom, offers);
-  if (!(optimum.gap <= MAX_GAP)) return { ...none, optimum, problem };
-  return {
-    ...none,
-    optimum,
-    problem,
-    contracts: toWholeContracts({ offers, fund, headroom }, optimum.contracts),
-  };
+  const optimum = problem === undefined ? findOptimum(fund, headroom, offers) : noOptimum(offers);
+  const contracts =
+    problem === undefined && optimum.gap <= MAX_GAP
+      ? toWholeContracts({ offers, fund, headroom }, optimum.contracts)
+      : offers.map(() => 0);
+  return { offers, refused, fund, headroom, optimum, problem, contracts };
 }
 
 const noOptimum = (offers: readonly Offer[]): Optimum => ({
