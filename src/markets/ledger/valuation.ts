@@ -8,20 +8,7 @@ import type { Holding } from './positions.js';
 
 export type HeldBracket = Pick<Holding, 'side' | 'contracts' | 'cost'> & { ticker: string };
 
-interface EventOutcome {
-  /** The winning bracket or the highest threshold passed; null for every other outcome. */
-  ticker: string | null;
-  payout: Micros;
-  result: Micros;
-}
-
-export interface EventOutcomes {
-  eventTicker: string;
-  cost: Micros;
-  outcomes: EventOutcome[];
-  worstCase: Micros;
-  bestCase: Micros;
-}
+export type EventOutcomes = ReturnType<typeof eventOutcomes>;
 
 /**
  * Netted as in `endsOf`: YES on one bracket covers NO on another. Excludes void markets, which refund the cost. Markets
@@ -32,7 +19,7 @@ export function eventOutcomes(
   eventTicker: string,
   held: readonly HeldBracket[],
   event: Pick<MarketEvent, 'kind' | 'markets'> | undefined,
-): EventOutcomes {
+) {
   const tickers = held.map(({ ticker }) => ticker);
   const { outcomes: ends, free } = endsOf(eventTicker, event, tickers);
   const cost = held.reduce((sum, position) => sum + position.cost, 0n);
@@ -40,7 +27,8 @@ export function eventOutcomes(
   const loose = held.filter(({ ticker }) => free.has(ticker));
   // Each pays on all of its contracts or on none.
   const most = loose.reduce((sum, position) => sum + valueOf(DOLLAR, position.contracts), 0n);
-  const toOutcome = (ticker: string | null, payout: Micros): EventOutcome => ({
+  const toOutcome = (ticker: string | null, payout: Micros) => ({
+    /** The winning bracket or the highest threshold passed; null for every other outcome. */
     ticker,
     payout,
     result: payout - cost,

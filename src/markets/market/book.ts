@@ -27,13 +27,11 @@ export interface MarketableOrder {
   timeInForce: TimeInForce;
 }
 
-interface Match {
-  fills: Level[];
-  filledContracts: number;
-}
-
 /** Starts at the best price. A fill-or-kill order fills whole or not at all; the caller handles others' remainder. */
-export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
+export function matchOrder(
+  book: OrderBook,
+  order: MarketableOrder,
+): { fills: Level[]; filledContracts: number } {
   const levels = order.action === 'buy' ? asksOf(book, order.side) : bidsOf(book, order.side);
   const fills: Level[] = [];
   let open = order.contracts;

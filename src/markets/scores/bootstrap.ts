@@ -1,13 +1,8 @@
 import { createRecall } from '../../core/collections.js';
 
-/** Serially dependent daily values. */
-export interface Interval {
-  mean: number;
-  low: number;
-  high: number;
-}
+export type Interval = ReturnType<typeof blockBootstrap>;
 
-export interface BootstrapOptions {
+interface BootstrapOptions {
   /** Values drawn together, which preserves their dependence. */
   blockLength: number;
   resamples: number;
@@ -20,9 +15,9 @@ export interface BootstrapOptions {
  * Circular block bootstrap (D. N. Politis & J. P. Romano, in Exploring the Limits of Bootstrap, 1992), studentised by
  * the spread of the blocks (F. Götze & H. R. Künsch, Ann. Statist. 24, 1996): plain percentiles are too narrow for few
  * blocks and skewed values.
- * @param values in the order of days, at least two blocks
+ * @param values serially dependent daily values in the order of days, at least two blocks
  */
-export function blockBootstrap(values: readonly number[], options: BootstrapOptions): Interval {
+export function blockBootstrap(values: readonly number[], options: BootstrapOptions) {
   const { blockLength, resamples, confidence, seed } = options;
   const mean = averageOf(values);
   const blocks = blockMeans(values, blockLength).map((block) => block - mean);

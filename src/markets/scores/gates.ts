@@ -119,19 +119,14 @@ interface JudgedDay {
   records: { advantage: number; worst: number }[];
 }
 
-interface Track {
-  n: number;
-  dropped: number;
-  evidence: number;
-  difference: Gate['difference'];
-}
+type Track = ReturnType<typeof toTrack>;
 
 interface GateTrack {
   key: GateKey;
   track: Track;
 }
 
-function toTrack(records: readonly JudgedRecord[], { leadHours }: GateKey, at: Date): Track {
+function toTrack(records: readonly JudgedRecord[], { leadHours }: GateKey, at: Date) {
   const since = firstDayOf(quarterAt(at) - QUARTERS + 1);
   const settled = records.filter(
     ({ date, settledAt }) => date >= since && settledAt !== null && settledAt.getTime() <= at.getTime(),
