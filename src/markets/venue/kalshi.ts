@@ -30,9 +30,11 @@ import type { KeptBooks } from './socket/kept-books.js';
 import type { VenueBudget } from './venue-budget.js';
 import { kalshiMarketsPageSchema, kalshiExchangeStatusSchema } from './kalshi-schema.js';
 
+type Found = ListedMarket | MarketResult;
+
 interface Known {
   text: string;
-  found: ListedMarket | MarketResult | undefined;
+  found: Found | undefined;
   top: OrderBook | undefined;
   notes: readonly VenueNote[];
 }
@@ -48,7 +50,7 @@ function createMarketReader() {
   }
 
   return {
-    read(value: unknown, notes: NoteBook): ListedMarket | MarketResult | undefined {
+    read(value: unknown, notes: NoteBook): Found | undefined {
       const { ticker } = (value ?? {}) as { ticker?: unknown };
       if (typeof ticker !== 'string') return readMarketOrResult(value, notes);
       const text = JSON.stringify(value);
@@ -76,7 +78,7 @@ const TICKERS_PER_CALL = 100;
 interface FindDeps {
   client: KalshiClient;
   log: Pick<Logger, 'warn'>;
-  read: (value: unknown) => ListedMarket | MarketResult | undefined;
+  read: (value: unknown) => Found | undefined;
 }
 
 /**
@@ -88,7 +90,7 @@ async function findKalshiMarkets(
   deps: FindDeps,
   tickers: readonly string[],
   signal: AbortSignal,
-): Promise<(ListedMarket | MarketResult)[]> {
+): Promise<Found[]> {
   // Tickers with other characters are dropped, because tickers are sent as a comma-separated list.
   const named = tickers.filter((ticker) => /^[\w.-]+$/.test(ticker));
   const current = await findAt(deps, '/markets', named, signal);
@@ -104,16 +106,11 @@ async function findAt(
   path: '/markets' | '/historical/markets',
   tickers: readonly string[],
   signal: AbortSignal,
-): Promise<{
-  known: Set<string>;
-  found: (ListedMarket | MarketResult)[];
-  failures: unknown[];
-  isAnyRead: boolean;
-}> {
+) {
   const failures: unknown[] = [];
   let isAnyRead = false;
   const known = new Set<string>();
-  const found = new Map<string, ListedMarket | MarketResult>();
+  const found = new Map<string, Found>();
   async function readChunk(asked: readonly string[]): Promise<void> {
     const query: Query = [
       ['tickers', asked.join(',')],
@@ -168,7 +165,7 @@ const NOT_EMPTY_MS = 5 * MINUTE_MS;
 
 interface SeenSeries {
   hasMarkets: boolean;
-  found: readonly (ListedMarket | MarketResult)[];
+  found: readonly Found[];
   at: number;
 }
 
@@ -191,16 +188,9 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     changes,
     notes: () => notes,
   });
-  const seen = new Map<string, SeenSeries>();
   const fees = createKalshiFees({ client, clock, notes: () => notes, log });
   const readTrading = createKalshiPauses({ client, clock, log });
-  const chooseSeries = createSeriesChooser(seen);
-  const readSeries = createSeriesReader(seen, {
-    client,
-    clock,
-    read: (value) => reader.read(value, notes),
-  });
-  const list = createLister({ seen, readSeries, chooseSeries, reader });
+  const list = createLister({ client, clock, reader });
   const logNotes = createNoteLogger(log);
   const readOne = <T>(read: (value: unknown, notes: NoteBook) => T) => readAlone(read, logNotes);
   const catalogue = createCatalogue({
@@ -247,21 +237,42 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
 }
 
 interface ListerDeps {
-  seen: ReadonlyMap<string, SeenSeries>;
-  readSeries: ReturnType<typeof createSeriesReader>;
-  chooseSeries: ReturnType<typeof createSeriesChooser>;
+  client: KalshiClient;
+  clock: Clock;
   reader: ReturnType<typeof createMarketReader>;
 }
 
-/** A series that cannot be read keeps its last markets, which are in doubt. */
-function createLister({ seen, readSeries, chooseSeries, reader }: ListerDeps) {
+/** Lists the markets of series. A series that cannot be read keeps its last markets, which are in doubt. */
+function createLister({ client, clock, reader }: ListerDeps) {
+  const seen = new Map<string, SeenSeries>();
+  const chooseSeries = createSeriesChooser(seen);
+
+  async function readSeries(ticker: string, notes: NoteBook, signal: AbortSignal): Promise<readonly Found[]> {
+    const before = seen.get(ticker) ?? neverRead;
+    seen.set(ticker, before);
+    const at = clock.now();
+    const isHourly = before.found.some((one) => isListed(one) && one.kind === 'hourly');
+    const since = Math.floor((at - LOOK_BACK_MS[isHourly ? 'hourly' : 'daily']) / 1000);
+    const query: Query = [
+      ['series_ticker', ticker],
+      ['min_close_ts', since],
+    ];
+    const wire = await readMarketPages(client, '/markets', query, signal);
+    const hadOpen = before.found.some(({ status }) => status === 'active');
+    if (wire.length === 0 && hadOpen && Math.abs(at - before.at) < NOT_EMPTY_MS)
+      throw new UnexpectedAnswerError('/markets', `none of ${ticker}, which had open markets`);
+    const found = wire.flatMap((value) => reader.read(value, notes) ?? []);
+    seen.set(ticker, { hasMarkets: wire.length > 0, found, at });
+    return found;
+  }
+
   return async (tickers: readonly string[], notes: NoteBook, signal: AbortSignal): Promise<Listing> => {
     const failures: unknown[] = [];
     const unsure = new Map<string, Date>();
     let isAnyRead = false;
     const read = async (ticker: string, either: AbortSignal) => {
       try {
-        const found = await readSeries(ticker, either);
+        const found = await readSeries(ticker, notes, either);
         isAnyRead ||= found.length > 0;
         return found;
       } catch (error) {
@@ -290,39 +301,12 @@ const readAlone =
   };
 
 /** A market that moves between two pages while they are read is listed twice; the later state counts. */
-function toListing(found: readonly (ListedMarket | MarketResult)[]): Omit<Listing, 'unsure'> {
+function toListing(found: readonly Found[]): Omit<Listing, 'unsure'> {
   const all = [...new Map(found.map((one) => [one.ticker, one])).values()];
   const results = all.filter((one) => !isListed(one));
   return {
     markets: shareTemperatures(all.filter(isListed)).sort(compareMarkets),
     ...(results.length > 0 && { results: new Map(results.map((one) => [one.ticker, one])) }),
-  };
-}
-
-function createSeriesReader(
-  seen: Map<string, SeenSeries>,
-  { client, clock, read }: Omit<FindDeps, 'log'> & { clock: Clock },
-): (ticker: string, signal: AbortSignal) => Promise<readonly (ListedMarket | MarketResult)[]> {
-  return async (ticker, signal) => {
-    const before = seen.get(ticker) ?? neverRead;
-    seen.set(ticker, before);
-    const at = clock.now();
-    const isHourly = before.found.some((one) => isListed(one) && one.kind === 'hourly');
-    const wire = await readMarketPages(
-      client,
-      '/markets',
-      [
-        ['series_ticker', ticker],
-        ['min_close_ts', Math.floor((at - LOOK_BACK_MS[isHourly ? 'hourly' : 'daily']) / 1000)],
-      ],
-      signal,
-    );
-    const hadOpen = before.found.some(({ status }) => status === 'active');
-    if (wire.length === 0 && hadOpen && Math.abs(at - before.at) < NOT_EMPTY_MS)
-      throw new UnexpectedAnswerError('/markets', `none of ${ticker}, which had open markets`);
-    const found = wire.flatMap((value) => read(value) ?? []);
-    seen.set(ticker, { hasMarkets: wire.length > 0, found, at });
-    return found;
   };
 }
 
