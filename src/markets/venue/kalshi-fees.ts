@@ -89,26 +89,27 @@ const eventChangesSchema = z.object({
   event_fee_changes: z.array(z.unknown()),
   cursor: z.string().nullish(),
 });
-const eventChangeSchema = z.object({
-  event_ticker: z.string(),
-  series_ticker: z.string(),
-  fee_type_override: z.string().nullable(),
-  fee_multiplier_override: multiplier.nullable(),
-  scheduled_ts: time,
-});
+/** Fees of one event; for null fields, the values of the event's series apply. */
+const eventChangeSchema = z
+  .object({
+    event_ticker: z.string(),
+    series_ticker: z.string(),
+    fee_type_override: z.string().nullable(),
+    fee_multiplier_override: multiplier.nullable(),
+    scheduled_ts: time,
+  })
+  .transform((change) => ({
+    eventTicker: change.event_ticker,
+    seriesTicker: change.series_ticker,
+    feeType: change.fee_type_override,
+    feeMultiplier: change.fee_multiplier_override,
+    at: Date.parse(change.scheduled_ts),
+  }));
+type EventChange = z.output<typeof eventChangeSchema>;
 
 /** A change that cannot be read: from its time on, the fee of its event or series is unknown. */
 interface UnknownFee {
   ticker: string;
-  at: number;
-}
-
-/** Fees of one event; for null fields, the values of the event's series apply. */
-interface EventChange {
-  eventTicker: string;
-  seriesTicker: string;
-  feeType: string | null;
-  feeMultiplier: number | null;
   at: number;
 }
 
@@ -153,9 +154,9 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
     await readOrWarn('/events/fee_changes', signal, async () => {
       const known = new Set(series.map(({ ticker }) => ticker));
       const found = readRows(eventChangeSchema, await readEventChanges(client, signal));
-      const listed = takeRows('/events/fee_changes', 'event_ticker', found)
-        .map(toEventChange)
-        .filter(({ seriesTicker }) => known.has(seriesTicker));
+      const listed = takeRows('/events/fee_changes', 'event_ticker', found).filter(({ seriesTicker }) =>
+        known.has(seriesTicker),
+      );
       // This list may also drop past changes, and it is the only source of an event's fees.
       const past = (eventChanges ?? []).filter(
         ({ at, eventTicker }) =>
@@ -284,14 +285,6 @@ function createRuleReader(log: Logger): RuleReader {
     return { type, multiplier: BigInt(Math.round((feeMultiplier ?? 0) * 1_000_000)) };
   };
 }
-
-const toEventChange = (change: z.infer<typeof eventChangeSchema>): EventChange => ({
-  eventTicker: change.event_ticker,
-  seriesTicker: change.series_ticker,
-  feeType: change.fee_type_override,
-  feeMultiplier: change.fee_multiplier_override,
-  at: Date.parse(change.scheduled_ts),
-});
 
 /** @throws if the list has an end that was not read, because an event that is missing from it would pay its series' fees */
 async function readEventChanges(client: KalshiClient, signal: AbortSignal): Promise<unknown[]> {
