@@ -253,15 +253,13 @@ const FURTHER_PAUSE_MS = 6 * HOUR_MS;
 const FURTHER_LAST_MS = 9 * HOUR_MS;
 const OLDEST_RUN_MS = DAY_MS;
 
-type Further = Runs | { missing: string };
-
 /** Polls a further model. Never rejects; logs a failure once. */
 function createFurtherModel(
   model: OnlineModel & { model: string },
   hosts: Hosts,
-  log: Pick<Logger, 'warn'>,
-): (signal: AbortSignal) => Promise<Further> {
-  const { clock } = hosts;
+): (signal: AbortSignal) => Promise<Runs> {
+  const { clock, log } = hosts;
+  const missing = (why: string): Runs => ({ ensembles: [], notes: notesOfMissing(model.model, [why]) });
   const poll = createPoll(
     clock,
     model.everyMs,
@@ -275,9 +273,9 @@ function createFurtherModel(
     const runAt = found?.ensembles[0]?.modelRunAt.getTime();
     if (found && runAt !== undefined && clock.now() - readMs < FURTHER_LAST_MS) {
       if (clock.now() - runAt < OLDEST_RUN_MS) return found;
-      return { missing: `its newest run is from ${new Date(runAt).toISOString()}` };
+      return missing(`its newest run is from ${new Date(runAt).toISOString()}`);
     }
-    return { missing: problem instanceof Error ? problem.message : 'it has no forecast for these days' };
+    return missing(problem instanceof Error ? problem.message : 'it has no forecast for these days');
   };
 }
 
@@ -314,10 +312,10 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
   const { baseUrl, historyBaseUrl, apiKey, observations, minutes, byPlace = [], clock, log } = options;
   const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock, log };
   const pollEnsembles = createPoll(clock, gefs.everyMs, (signal) => readEnsembles(gefs, hosts, signal));
-  const further = furtherModels.map((model) => ({
-    name: model.model,
-    read: createFurtherModel(model, hosts, log),
-  }));
+  const further = [
+    ...furtherModels.map((model) => createFurtherModel(model, hosts)),
+    ...byPlace.map(({ read }) => read),
+  ];
   const earlierThan = createEarlierRuns();
   const observer = createObserver(observations, { clock, log, minutes });
 
@@ -326,29 +324,16 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
     furtherModels: [...furtherModels, ...byPlace].map(({ model }) => model),
     freshMs: MINUTE_MS,
     async read(signal) {
-      const [forecast, ofPlaces, , ...others] = await Promise.all([
+      const [forecast, , ...others] = await Promise.all([
         pollEnsembles(signal),
-        Promise.all(byPlace.map((each) => each.read(signal))),
         observer.read(signal),
-        ...further.map(async ({ name, read }) => ({ name, ...(await read(signal)) })),
+        ...further.map((read) => read(signal)),
       ]);
       const { ensembles, notes } = lastForecasts(forecast, { clock, log, what: 'ensembles' });
       return {
         fetchedAt: new Date(clock.now()),
-        notes: [
-          ...notes,
-          ...others.flatMap((other) =>
-            'missing' in other ? notesOfMissing(other.name, [other.missing]) : other.notes,
-          ),
-          ...ofPlaces.flatMap(({ notes }) => notes),
-          ...observer.notes(),
-        ],
-        ensembles: [
-          ...ensembles,
-          ...earlierThan(ensembles),
-          ...others.flatMap((other) => ('missing' in other ? [] : other.ensembles)),
-          ...ofPlaces.flatMap((each) => each.ensembles),
-        ],
+        notes: [...notes, ...others.flatMap((other) => other.notes), ...observer.notes()],
+        ensembles: [...ensembles, ...earlierThan(ensembles), ...others.flatMap((other) => other.ensembles)],
         observed: observer.observed(),
       };
     },

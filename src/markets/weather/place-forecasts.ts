@@ -10,7 +10,7 @@ export interface PlaceForecasts {
   readonly model: string;
   readonly history?: PlaceHistory;
   /** Requests at most one station. Never rejects. */
-  read(signal: AbortSignal): Promise<{ ensembles: DayEnsemble[]; notes: VenueNote[] }>;
+  read: (signal: AbortSignal) => Promise<{ ensembles: DayEnsemble[]; notes: VenueNote[] }>;
 }
 
 /** Names a part of a response that cannot be read and is left out; the rest is used. */
