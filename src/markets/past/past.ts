@@ -62,17 +62,6 @@ const RECORDS_AT_ONCE = 28;
 const FITS_AT_ONCE = 7;
 const RUNS_AT_ONCE = 63;
 
-export interface Past extends PastFiller {
-  /** As training would have, over the past `days` days. */
-  learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
-  /** Over the past `days` days, grouped by time. */
-  recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<PastDay[]>;
-  /** Resumes an interrupted run. Returns the number of records added. */
-  fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number>;
-  /** Twice `days` days. */
-  fillArchive(part: PastPart, signal: AbortSignal): Promise<void>;
-}
-
 export interface PastDay {
   record: NewRecord;
   report: SettledDay | undefined;
@@ -87,10 +76,11 @@ interface PastOptions {
   days: number;
 }
 
-export function createPast(options: PastOptions): Past {
+export function createPast(options: PastOptions) {
   const { clock, names, world, days } = options;
   const now = () => new Date(clock.now());
 
+  /** Over the past `days` days, grouped by time. */
   async function* recall(
     part: PastPart,
     learned: LearnedPast,
@@ -110,49 +100,57 @@ export function createPast(options: PastOptions): Past {
     }
   }
 
-  const past: Past = {
-    async fillIn({ useFits, recorded }, signal) {
-      // One part's fits can be garbage-collected before the next part starts.
-      const learnAndRecord = async (part: PastPart): Promise<number> => {
-        const learned = await past.learn(part, signal);
-        await useFits((at) => learned.fitsAt(at));
-        return past.fillRecords(part, learned, signal);
-      };
-      let made = 0;
-      for (const part of pastParts) {
-        made += await learnAndRecord(part);
-        await recorded();
-        await past.fillArchive(part, signal);
-      }
-      return made;
-    },
-    recall: (part, learned, signal) => recall(part, learned, signal),
-    learn: (part, signal) => {
-      const from = new Date(clock.now() - days * DAY_MS);
-      return learnPast(historiesOf(options, part), { from, to: now() }, signal, createPace(part.share));
-    },
-    async fillRecords(part, learned, signal) {
-      const there = await readRecorded(options);
-      const isThere = (subject: SimulatedSubject, lead: number) =>
-        there.has(recordKey(targetOf(subject), lead));
-      const write = createRecordWriter(options, learned, createPace(part.share));
-      let made = 0;
-      let batch: NewRecord[] = [];
-      for await (const recalled of recall(part, learned, signal, isThere)) {
-        for (const { record, report } of recalled)
-          batch.push(report ? { ...record, ...outcomeOf(record, report) } : record);
-        if (batch.length < RECORDS_AT_ONCE) continue;
-        await write(batch);
-        made += batch.length;
-        batch = [];
-      }
-      if (batch.length > 0) await write(batch);
-      await scoreOpen(options, learned);
-      return made + batch.length;
-    },
-    fillArchive: (part, signal) => fillArchive(options, part, signal),
+  /** As training would have, over the past `days` days. */
+  function learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast> {
+    const from = new Date(clock.now() - days * DAY_MS);
+    return learnPast(historiesOf(options, part), { from, to: now() }, signal, createPace(part.share));
+  }
+
+  /** Resumes an interrupted run. Returns the number of records added. */
+  async function fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number> {
+    const there = await readRecorded(options);
+    const isThere = (subject: SimulatedSubject, lead: number) =>
+      there.has(recordKey(targetOf(subject), lead));
+    const write = createRecordWriter(options, learned, createPace(part.share));
+    let made = 0;
+    let batch: NewRecord[] = [];
+    for await (const recalled of recall(part, learned, signal, isThere)) {
+      for (const { record, report } of recalled)
+        batch.push(report ? { ...record, ...outcomeOf(record, report) } : record);
+      if (batch.length < RECORDS_AT_ONCE) continue;
+      await write(batch);
+      made += batch.length;
+      batch = [];
+    }
+    if (batch.length > 0) await write(batch);
+    await scoreOpen(options, learned);
+    return made + batch.length;
+  }
+
+  const fillIn: PastFiller['fillIn'] = async ({ useFits, recorded }, signal) => {
+    // One part's fits can be garbage-collected before the next part starts.
+    const learnAndRecord = async (part: PastPart): Promise<number> => {
+      const learned = await learn(part, signal);
+      await useFits((at) => learned.fitsAt(at));
+      return fillRecords(part, learned, signal);
+    };
+    let made = 0;
+    for (const part of pastParts) {
+      made += await learnAndRecord(part);
+      await recorded();
+      await fillArchive(options, part, signal);
+    }
+    return made;
   };
-  return past;
+
+  return {
+    recall,
+    learn,
+    fillRecords,
+    fillIn,
+    /** Twice `days` days. */
+    fillArchive: (part: PastPart, signal: AbortSignal) => fillArchive(options, part, signal),
+  };
 }
 
 const historiesOf = ({ world, clock }: PastOptions, part: PastPart) => ({
