@@ -8,18 +8,12 @@ export interface Position extends Holding {
   fees: Micros;
 }
 
-interface BookedFills {
-  position: Position | undefined;
-  postings: Postings[];
-  cashChange: Micros;
-}
-
 /** @throws RangeError if more is sold than held */
 export function bookFills(
   held: Position | undefined,
   fills: readonly BookedFill[],
   apply: (held: Holding | undefined, fill: BookedFill) => Booking = applyFill,
-): BookedFills {
+) {
   let position = held;
   const postings: Postings[] = [];
   for (const fill of fills) {

@@ -72,20 +72,12 @@ interface OrderAccount {
 
 export const newOrderAccount: OrderAccount = { exact: 0n, booked: 0n };
 
-interface Charge {
-  /** Negative for a purchase. */
-  balanceChange: Micros;
-  /** Includes rounding, less refunds of earlier rounding. Never negative. */
-  fee: Micros;
-  account: OrderAccount;
-}
-
 /**
  * Each balance change is rounded down to $0.0001; overpayment is refunded in such steps, up to the fill's own fee. In
  * total an order pays its exact amount, rounded once. Source: the venue's documentation of fee rounding of October
  * 2026, steps 1 to 5, for direct members.
  */
-export function chargeFill(rule: FeeRule, account: OrderAccount, fill: Fill): Charge {
+export function chargeFill(rule: FeeRule, account: OrderAccount, fill: Fill) {
   const value = valueOf(fill.price, fill.contracts);
   const revenue = fill.action === 'buy' ? -value : value;
   const unrounded = revenue - tradeFee(rule, fill);
@@ -95,7 +87,9 @@ export function chargeFill(rule: FeeRule, account: OrderAccount, fill: Fill): Ch
   const most = floorTo(revenue - aligned, BALANCE_STEP);
   const balanceChange = aligned + (overpaid < most ? overpaid : most);
   return {
+    /** Negative for a purchase. */
     balanceChange,
+    /** Includes rounding, less refunds of earlier rounding. Never negative. */
     fee: revenue - balanceChange,
     account: { exact, booked: account.booked + balanceChange },
   };
