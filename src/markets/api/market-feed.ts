@@ -46,8 +46,8 @@ export function createMarketFeed(instance: string) {
     return event;
   }
 
-  function toEvent(name: string, markets: string[], more: string): Buffer {
-    const data = `{${head},"markets":[${markets.join(',')}]${more}}`;
+  function toEvent(name: string, markets: readonly Entry[], more = ''): Buffer {
+    const data = `{${head},"markets":[${markets.map(({ json }) => json).join(',')}]${more}}`;
     return Buffer.from(`event: ${name}\nid: ${instance}-${sequence}\ndata: ${data}\n\n`);
   }
 
@@ -85,14 +85,9 @@ export function createMarketFeed(instance: string) {
 
     /** Built once per refresh for all readers of the same station. */
     snapshotEvent: (stationId: string | undefined) =>
-      makeOnce(`all ${stationId ?? ''}`, () => {
-        const markets = [...entries.values()].filter(isOf(stationId));
-        return toEvent(
-          'snapshot',
-          markets.map(({ json }) => json),
-          '',
-        );
-      }),
+      makeOnce(`all ${stationId ?? ''}`, () =>
+        toEvent('snapshot', [...entries.values()].filter(isOf(stationId))),
+      ),
 
     /** Undefined if `since` is too old or in the future. */
     changesEvent(since: number, stationId: string | undefined) {
@@ -101,11 +96,7 @@ export function createMarketFeed(instance: string) {
         const changed = [...entries.values()].filter(isOf(stationId)).filter((e) => e.changedAt > since);
         const removed = [...removals].filter(([, r]) => isOf(stationId)(r) && r.removedAt > since);
         const tickers = JSON.stringify(removed.map(([ticker]) => ticker));
-        return toEvent(
-          'changes',
-          changed.map(({ json }) => json),
-          `,"removed":${tickers}`,
-        );
+        return toEvent('changes', changed, `,"removed":${tickers}`);
       });
     },
   };

@@ -33,6 +33,12 @@ interface StreamDeps {
 
 export type MarketStream = ReturnType<typeof createMarketStream>;
 
+interface ReaderWish {
+  address: string;
+  stationId: string | undefined;
+  lastEventId: string | undefined;
+}
+
 interface Reader {
   res: Response;
   stationId: string | undefined;
@@ -95,14 +101,7 @@ export function createMarketStream({ store, metrics, log, lifecycle, limits }: S
 
   return {
     /** Until the reader disconnects or falls behind, or the stream stops. @throws AppError rate_limited, unavailable */
-    open(
-      res: Response,
-      {
-        address,
-        stationId,
-        lastEventId,
-      }: { address: string; stationId: string | undefined; lastEventId: string | undefined },
-    ): void {
+    open(res: Response, { address, stationId, lastEventId }: ReaderWish): void {
       if (isStopped)
         throw new AppError('unavailable', 'This instance is shutting down.', { retryAfterSeconds: 1 });
       if ((perAddress.get(address) ?? 0) >= readersPerAddress) {

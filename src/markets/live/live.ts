@@ -104,7 +104,8 @@ export function createLiveTrading(
     /** A concurrent call joins the running pass. Never rejects. */
     watchResting: () => watch.watchResting(),
     /** @throws UnexpectedAnswerError, VenueUnavailableError */
-    listQueuePositions: venue.listQueuePositions,
+    listQueuePositions: (tickers: readonly string[], signal: AbortSignal) =>
+      venue.listQueuePositions(tickers, signal),
     /** Replaces the followed markets. Reports arrive only while the venue's stream is connected. */
     followTrades: stream.followTrades,
     /**

@@ -101,6 +101,19 @@ const chooseOnShard = <T extends { exchange_index?: number | undefined }>({
   unreadable: unreadable.filter(({ fields }) => !isElsewhere(fields.exchange_index)),
 });
 
+interface OrderFilter {
+  ticker?: string;
+  status?: 'resting';
+  sinceSeconds?: number;
+  isArchived?: boolean;
+}
+
+interface FillFilter {
+  tickers?: readonly string[];
+  orderId?: string;
+  sinceSeconds?: number;
+}
+
 export type Venue = ReturnType<typeof createVenue>;
 
 /**
@@ -156,12 +169,7 @@ export function createVenue(options: VenueOptions) {
       write('DELETE', `${GROUPS}/${encodeURIComponent(id)}`, `?exchange_index=${WEATHER_SHARD}`),
     /** `sinceSeconds` is inclusive. Old orders move to the archive, resting ones never do. */
     async listOrders(
-      {
-        ticker,
-        status,
-        sinceSeconds,
-        isArchived,
-      }: { ticker?: string; status?: 'resting'; sinceSeconds?: number; isArchived?: boolean },
+      { ticker, status, sinceSeconds, isArchived }: OrderFilter,
       signal: AbortSignal,
     ): Promise<Rows<VenueOrder>> {
       const query = queryOf({ ticker, status, min_ts: isArchived ? undefined : sinceSeconds });
@@ -170,14 +178,7 @@ export function createVenue(options: VenueOptions) {
       const orders = pages.flatMap((page) => page.orders);
       return { ...chooseOnShard(readRows(venueOrderSchema, orders)), cutOff };
     },
-    async listFills(
-      {
-        tickers,
-        orderId,
-        sinceSeconds,
-      }: { tickers?: readonly string[]; orderId?: string; sinceSeconds?: number },
-      signal: AbortSignal,
-    ) {
+    async listFills({ tickers, orderId, sinceSeconds }: FillFilter, signal: AbortSignal) {
       const filter = { order_id: orderId, min_ts: sinceSeconds, ...SHARD };
       const parts: Rows<VenueFillAnswer>[] = [];
       for (const some of tickers ? inChunks(tickers, TICKERS_PER_CALL) : [undefined])
@@ -224,12 +225,8 @@ function createAccountReads(
       return { ...chooseOnShard(readRows(venuePositionSchema, positions)), cutOff };
     },
     async listSettlements(ticker: string, signal: AbortSignal): Promise<Rows<VenueSettlement>> {
-      const { pages, cutOff } = await readAll(
-        '/portfolio/settlements',
-        [['ticker', ticker]],
-        settlementsPageSchema,
-        signal,
-      );
+      const path = '/portfolio/settlements';
+      const { pages, cutOff } = await readAll(path, queryOf({ ticker }), settlementsPageSchema, signal);
       const settlements = pages.flatMap((page) => page.settlements);
       const { rows, unreadable } = readRows(venueSettlementSchema, settlements);
       return {

@@ -3,6 +3,7 @@ import { open, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import { ConfigError } from '../../core/config.js';
+import type { PrintsRead } from '../market/source.js';
 import type { SnapshotInputs } from '../snapshot/build-snapshot.js';
 import {
   TAPE_FORMAT,
@@ -114,7 +115,7 @@ export function createTapeWriter({ file, header, log }: { file: string; header: 
       waiting++;
       work = work.then(() => append(taken)).catch(giveUp);
     },
-    addPrints: prints.add,
+    addPrints: (read: PrintsRead) => prints.add(read),
     async close(): Promise<void> {
       await work;
       await tape?.handle.close();

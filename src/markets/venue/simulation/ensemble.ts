@@ -150,6 +150,9 @@ export const seedParts = ({ kind, station, date, hour }: SimulatedSubject): (str
   ...(hour === undefined ? [] : [hour]),
 ];
 
+const keyOf = (subject: SimulatedSubject, runAt: Date): string =>
+  `${seedParts(subject).join(' ')} ${runAt.getTime()}`;
+
 /** A member is the truth, the station's bias, a shared error that drifts between runs, and its own error. */
 export function simulateEnsembles(
   seed: string,
@@ -217,14 +220,10 @@ export function simulateEnsembles(
   return {
     /** °F per member. */
     members: (subject: SimulatedSubject, runAt: Date) =>
-      recallMembers(`${seedParts(subject).join(' ')} ${runAt.getTime()}`, () =>
-        makeMembers(subject, runAt.getTime()),
-      ),
+      recallMembers(keyOf(subject, runAt), () => makeMembers(subject, runAt.getTime())),
     /** The other model's single run, °F. */
     single: (subject: SimulatedSubject, runAt: Date) =>
-      recallSingle(`${seedParts(subject).join(' ')} ${runAt.getTime()}`, () =>
-        makeSingle(subject, runAt.getTime()),
-      ),
+      recallSingle(keyOf(subject, runAt), () => makeSingle(subject, runAt.getTime())),
     /** Ensemble mean at hours 0 to 23 of local standard time, °F. */
     curve: (stationDay: StationDay, runAt: Date) =>
       recallCurve(`${stationDay.station.id} ${stationDay.day.date} ${runAt.getTime()}`, () =>

@@ -54,6 +54,17 @@ export async function compareBooks(
   }
 }
 
+/** The markets to follow and their books. */
+interface CompleteRead {
+  /** By our clock. The read resolves doubts from before this time. */
+  beganAt: number;
+  active: readonly string[];
+  books: ReadonlyMap<string, OrderBook>;
+  /** Markets that could not be read, with the time of their last data. They stay in doubt until the next read. */
+  unsure: ReadonlyMap<string, Date>;
+  readAgain: ReadBooks;
+}
+
 export type KalshiChanges = ReturnType<typeof createKalshiChanges>;
 
 interface Life {
@@ -108,25 +119,7 @@ export function createKalshiChanges({ keepBooks, clock }: { keepBooks: () => Kep
       return withChanges(data, findChanged(data, tickers, kept, lives), doubts, isRead);
     },
 
-    /**
-     * Records a complete read: the markets to follow and their books.
-     * @param beganAt by our clock; the read resolves doubts from before this time
-     * @param unsure markets that could not be read, with the time of their last data; they stay in doubt until the next
-     * read
-     */
-    noteRead({
-      beganAt,
-      active,
-      books,
-      unsure,
-      readAgain,
-    }: {
-      beganAt: number;
-      active: readonly string[];
-      books: ReadonlyMap<string, OrderBook>;
-      unsure: ReadonlyMap<string, Date>;
-      readAgain: ReadBooks;
-    }): void {
+    noteRead({ beganAt, active, books, unsure, readAgain }: CompleteRead): void {
       if (stopping.signal.aborted) return;
       kept ??= open();
       followed = new Set(active);

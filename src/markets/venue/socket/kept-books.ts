@@ -93,14 +93,14 @@ export function createKeptBooks(options: KeptBooksOptions) {
   const tending = setInterval(tend, times.tendMs).unref();
 
   return {
-    follow: subscriptions.follow,
+    follow: (tickers: readonly string[]) => subscriptions.follow(tickers),
     /** While the stream is late: by our clock, when the venue sent the first late message. No book is certain since then. */
     get lateSince() {
       return lateness.since;
     },
     book: (ticker: string) => (lateness.since === undefined ? keeper.book(ticker) : undefined),
-    subscribe: news.subscribe,
-    watch: news.watch,
+    subscribe: (listener: Listener) => news.subscribe(listener),
+    watch: (listener: (ticker: string) => void) => news.watch(listener),
     refute(tickers: readonly string[]): void {
       metrics.streamProblems.inc({ kind: 'mismatch' }, tickers.length);
       keeper.doubt(tickers);
