@@ -3,30 +3,23 @@ import type { DailyKind, TemperatureKind } from './market.js';
 import type { Place } from './place.js';
 
 /** Case-insensitive. */
-export function readStationId(given: string): string {
-  const station = findStation(given.toUpperCase());
-  if (!station) throw noSuchStation();
-  return station.id;
-}
+export const readStationId = (given: string): string => idOf(findStation(given.toUpperCase()));
+
+/** Case-insensitive. */
+export const readAnyPlaceId = (given: string): string => idOf(findPlace(given.toUpperCase()));
 
 /** A station, or for hourly markets an area. The id of the city's station is also accepted for an area. */
 export function readPlaceId(given: string, kind: TemperatureKind): string {
   const id = given.toUpperCase();
   const station = findStation(id);
   const found = kind === 'hourly' && station ? findAreaOf(station)?.id : id;
-  const place = placesOf(kind).find((each) => each.id === found);
-  if (!place) throw noSuchStation();
-  return place.id;
+  return idOf(placesOf(kind).find((each) => each.id === found));
 }
 
-/** Case-insensitive. */
-export function readAnyPlaceId(given: string): string {
-  const place = findPlace(given.toUpperCase());
-  if (!place) throw noSuchStation();
+function idOf(place: Place | undefined): string {
+  if (!place) throw new AppError('unknown_station', 'There is no such station.');
   return place.id;
 }
-
-const noSuchStation = () => new AppError('unknown_station', 'There is no such station.');
 
 interface StationDetails {
   /** In the rules before 2026-08-14, in lower case. */
