@@ -57,11 +57,11 @@ interface ClimateWatchOptions {
  * venue paid on 90. One instance asks: about 40 requests per station per day, 1,000 in all.
  */
 export function createClimateWatch(options: ClimateWatchOptions) {
-  const { reader, snapshots, clock, log } = options;
+  const { snapshots, clock, log } = options;
   const { orm } = options.db;
   const lease = createLease(options, 'climate-reports', { lengthSeconds: LEASE_SECONDS });
   const stopping = new AbortController();
-  const keeper = createReportKeeper({ reader, orm, clock, log });
+  const keeper = createReportKeeper(options);
   let crossChecks: CrossChecks = new Map();
 
   async function pass(): Promise<void> {
@@ -106,12 +106,7 @@ export function createClimateWatch(options: ClimateWatchOptions) {
   };
 }
 
-function createReportKeeper({
-  reader,
-  orm,
-  clock,
-  log,
-}: Pick<ClimateWatchOptions, 'reader' | 'clock' | 'log'> & { orm: Orm }) {
+function createReportKeeper({ reader, db, clock, log }: ClimateWatchOptions) {
   const askedAt = new Map<string, number>();
   const seen = new Map<string, number>();
 
@@ -132,7 +127,7 @@ function createReportKeeper({
           const read = await reader.read(station, product, signal);
           if (read) {
             const isWhole = climateDayOf(station, read.date).end.getTime() >= since;
-            await keep(orm, read, { isWhole, fetchedAt: new Date(clock.now()) });
+            await keep(db.orm, read, { isWhole, fetchedAt: new Date(clock.now()) });
           } else log.warn({ station: station.id, product: product.id }, 'a climate report cannot be read');
           seen.set(product.id, now);
         }

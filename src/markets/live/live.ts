@@ -8,6 +8,7 @@ import type { LiveOrder, RestingOrder, VenueOutcome } from '../orders/order.js';
 import { recordOutcome } from '../orders/record-outcome.js';
 import { shareRun } from '../../core/steps.js';
 import { createLease } from '../../core/db/jobs.js';
+import type { Clock } from '../../core/time.js';
 import { acceptDifferences } from './book.js';
 import {
   createAccountStream,
@@ -127,19 +128,11 @@ export function createLiveTrading(
 
 const LOST = 'the venue no longer knows it';
 
+type Watch = ReturnType<typeof createWatch>;
+
 async function acceptVenue(
   deps: ReconcileDeps,
-  {
-    clock,
-    slug,
-    watch,
-    signal,
-  }: {
-    clock: WorkContext['clock'];
-    slug: string;
-    watch: ReturnType<typeof createWatch>;
-    signal: AbortSignal;
-  },
+  { clock, slug, watch, signal }: { clock: Clock; slug: string; watch: Watch; signal: AbortSignal },
   source: Source,
   by: Authority,
 ) {
@@ -166,15 +159,7 @@ async function acceptVenue(
 /** Once, after the first reconciliation. Until then, only remembers the markets. */
 function createStreamKeeper(
   { config, clock, log, metrics }: WorkContext,
-  {
-    key,
-    timings: given,
-    watch,
-  }: {
-    key: VenueKey;
-    timings: LiveOptions['streamTimings'];
-    watch: Pick<ReturnType<typeof createWatch>, 'lookUp' | 'watchResting'>;
-  },
+  { key, timings: given, watch }: { key: VenueKey; timings: LiveOptions['streamTimings']; watch: Watch },
 ) {
   let stream: AccountStream | undefined;
   let trades: { tickers: readonly string[]; listener: TradeListener } | undefined;

@@ -63,17 +63,12 @@ interface KnownDay {
   hours: readonly KnownHour[];
 }
 
-interface Histories {
-  weather: WeatherHistory;
-  markets: MarketHistory;
-}
-
 /** The fits and reports known at any time in the past. */
 export type LearnedPast = Awaited<ReturnType<typeof learnPast>>;
 
 /** One day at a time, so that other work can run in between. */
 export async function learnPast(
-  { weather, markets }: Histories,
+  { weather, markets }: { weather: WeatherHistory; markets: MarketHistory },
   { from, to }: { from: Date; to: Date },
   signal: AbortSignal,
   pace = createPace(),

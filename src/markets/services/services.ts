@@ -277,29 +277,22 @@ function chooseSources(
 function createSnapshots(
   { clock, log, config, metrics }: WorkContext,
   { replay, refreshTimes }: TradingOverrides,
-  {
-    markets,
-    weather,
-    index,
-    store,
-    calibration,
-    names,
-  }: Shared & Pick<Sources, 'markets' | 'weather' | 'index'>,
+  { index, names, ...parts }: Shared & Pick<Sources, 'markets' | 'weather' | 'index'>,
 ): { refresher: Refresher; tape: TapeWriter | undefined } {
   const { tapeFile, paperCash: bankroll } = config.trading;
   if (replay)
-    return { refresher: replay.createRefresher({ store, model: calibratedModel, log }), tape: undefined };
+    return {
+      refresher: replay.createRefresher({ store: parts.store, model: calibratedModel, log }),
+      tape: undefined,
+    };
   const tape =
     tapeFile === undefined
       ? undefined
       : createTapeWriter({ file: tapeFile, header: { ...names, bankroll }, log });
   const refresher = createRefresher({
-    markets,
-    weather,
+    ...parts,
     minutes: index,
     model: calibratedModel,
-    calibration,
-    store,
     bankroll,
     clock,
     log,
