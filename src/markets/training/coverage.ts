@@ -79,34 +79,27 @@ interface DayRuns {
   firstRunMs: number;
 }
 
-async function countRuns(
-  orm: Orm,
-  source: string,
-  kinds: readonly TemperatureKind[],
-  { from, to }: DateRange,
-): Promise<DayRuns[]> {
-  return selectRows<DayRuns>(
+const countRuns = (orm: Orm, source: string, kinds: readonly TemperatureKind[], { from, to }: DateRange) =>
+  selectRows<DayRuns>(
     orm,
     sql`select kind, station, date::text, count(*)::int as runs, (extract(epoch from min(model_run_at)) * 1000)::float8 as "firstRunMs"
     from ensemble_runs
     where forecast_source = ${source} and model = ${MAIN_MODEL} and kind = any(${textArray(kinds)}) and date between ${from}::date and ${to}::date
     group by kind, station, date`,
   );
-}
 
-async function listReportedDays(
+const listReportedDays = (
   orm: Orm,
   source: string,
   kinds: readonly TemperatureKind[],
   { from, to }: DateRange,
-): Promise<Pick<DayRuns, 'kind' | 'station' | 'date'>[]> {
-  return selectRows<Pick<DayRuns, 'kind' | 'station' | 'date'>>(
+) =>
+  selectRows<Pick<DayRuns, 'kind' | 'station' | 'date'>>(
     orm,
     sql`select distinct kind, station, date::text
     from climate_reports
     where market_source = ${source} and kind = any(${textArray(kinds)}) and date between ${from}::date and ${to}::date`,
   );
-}
 
 export async function listModelDays(
   orm: Orm,
