@@ -18,7 +18,7 @@ import {
 } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { firstRow } from '../../core/db/sql.js';
+import { firstRow, hasRow } from '../../core/db/sql.js';
 import { managingRoles, memberships, users } from '../organizations/table.js';
 import type { CallRefusal } from './key-use-queries.js';
 import { apiKeyCalls, apiKeyDirectory, apiKeys, apiKeyScopeUse } from './table.js';
@@ -101,14 +101,8 @@ export async function updateKey(
     .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id)));
 }
 
-export async function isAnyKeyWatched(orm: Orm, now: Date): Promise<boolean> {
-  const rows = await orm
-    .select({ id: apiKeys.id })
-    .from(apiKeys)
-    .where(gt(apiKeys.watchedUntil, now))
-    .limit(1);
-  return rows.length > 0;
-}
+export const isAnyKeyWatched = (orm: Orm, now: Date): Promise<boolean> =>
+  hasRow(orm.select({ id: apiKeys.id }).from(apiKeys).where(gt(apiKeys.watchedUntil, now)).limit(1));
 
 /** Writes nothing if the mark was renewed recently. */
 export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): Promise<void> {

@@ -1,5 +1,6 @@
 import { and, desc, eq, getTableColumns, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
+import { hasChanged, firstRow } from '../../core/db/sql.js';
 import { memberships, organizations, users } from '../organizations/table.js';
 import { operators } from '../identity/table.js';
 import { serviceKeys } from '../service-keys/table.js';
@@ -56,25 +57,24 @@ export async function insertSession(tx: Tx, row: typeof portalSessions.$inferIns
 }
 
 /** False if the link was opened before, or was created before `since`. */
-export async function openSession(
+export const openSession = (
   orm: Orm,
   hashedLink: string,
   { hashedToken, since, now }: { hashedToken: string; since: Date; now: Date },
-): Promise<boolean> {
-  const opened = await orm
-    .update(portalSessions)
-    .set({ hashedToken })
-    .where(
-      and(
-        eq(portalSessions.hashedLink, hashedLink),
-        isNull(portalSessions.hashedToken),
-        gt(portalSessions.createdAt, since),
-        gt(portalSessions.expiresAt, now),
+): Promise<boolean> =>
+  hasChanged(
+    orm
+      .update(portalSessions)
+      .set({ hashedToken })
+      .where(
+        and(
+          eq(portalSessions.hashedLink, hashedLink),
+          isNull(portalSessions.hashedToken),
+          gt(portalSessions.createdAt, since),
+          gt(portalSessions.expiresAt, now),
+        ),
       ),
-    )
-    .returning({ id: portalSessions.id });
-  return opened.length > 0;
-}
+  );
 
 export async function deleteSessions(tx: Tx, organizationId: string, now: Date): Promise<number> {
   const deleted = await tx
@@ -92,14 +92,14 @@ export async function deleteExpiredPortalSessions(orm: Orm, now: Date): Promise<
 }
 
 /** Locks the session and the membership, so that neither ends before the commit. */
-export async function lockMember(tx: Orm, hashedToken: string, now: Date) {
-  const [member] = await tx
-    .select({ role: memberships.role, organization: organizations })
-    .from(portalSessions)
-    .innerJoin(memberships, isOfMember)
-    .innerJoin(organizations, eq(organizations.id, portalSessions.organizationId))
-    .leftJoin(serviceKeys, eq(serviceKeys.id, portalSessions.serviceKeyId))
-    .where(and(eq(portalSessions.hashedToken, hashedToken), isAlive(now)))
-    .for('share', { of: [portalSessions, memberships] });
-  return member;
-}
+export const lockMember = (tx: Orm, hashedToken: string, now: Date) =>
+  firstRow(
+    tx
+      .select({ role: memberships.role, organization: organizations })
+      .from(portalSessions)
+      .innerJoin(memberships, isOfMember)
+      .innerJoin(organizations, eq(organizations.id, portalSessions.organizationId))
+      .leftJoin(serviceKeys, eq(serviceKeys.id, portalSessions.serviceKeyId))
+      .where(and(eq(portalSessions.hashedToken, hashedToken), isAlive(now)))
+      .for('share', { of: [portalSessions, memberships] }),
+  );

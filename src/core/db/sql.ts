@@ -40,6 +40,12 @@ export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
 
 export const firstRow = async <T>(rows: PromiseLike<T[]>): Promise<T | undefined> => (await rows)[0];
 
+export const hasRow = async (rows: PromiseLike<unknown[]>): Promise<boolean> => (await rows).length > 0;
+
+/** For a statement that writes rows. */
+export const hasChanged = async (statement: { returning(): PromiseLike<unknown[]> }): Promise<boolean> =>
+  hasRow(statement.returning());
+
 export const selectRow = <T>(orm: Orm, query: SQL): Promise<T | undefined> =>
   firstRow(selectRows<T>(orm, query));
 

@@ -126,16 +126,16 @@ export const deleteGrants = (tx: Tx, grants: readonly { orgId: string; productId
   );
 
 /** The first by slug. */
-export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
-  const [product] = await orm
-    .select({ slug: products.slug, name: products.name, usageMetric: products.usageMetric })
-    .from(entitlements)
-    .innerJoin(products, eq(products.id, entitlements.productId))
-    .where(and(isInEffect(orgId, now), eq(entitlements.kind, 'live'), ne(products.usageMetric, NO_METRIC)))
-    .orderBy(asc(products.slug))
-    .limit(1);
-  return product;
-}
+export const findLiveProduct = (orm: Orm, orgId: string, now: Date) =>
+  firstRow(
+    orm
+      .select({ slug: products.slug, name: products.name, usageMetric: products.usageMetric })
+      .from(entitlements)
+      .innerJoin(products, eq(products.id, entitlements.productId))
+      .where(and(isInEffect(orgId, now), eq(entitlements.kind, 'live'), ne(products.usageMetric, NO_METRIC)))
+      .orderBy(asc(products.slug))
+      .limit(1),
+  );
 
 /** In any state. */
 export const findGrantedProducts = (orm: Orm, orgId: string, search: string, limit: number) =>

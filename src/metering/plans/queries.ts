@@ -2,7 +2,7 @@ import { and, asc, eq, gt, inArray, isNull, ne, sql, type SQL } from 'drizzle-or
 import { lockOrganizationIds, organizations } from '../../accounts/organizations/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
-import { selectRows, storeRows, textArray } from '../../core/db/sql.js';
+import { selectRows, storeRows, textArray, firstRow } from '../../core/db/sql.js';
 import { BATCH } from '../../core/db/walk.js';
 import type { Range } from '../../core/http/page.js';
 import { organizationPlans, plans, planVersions } from './table.js';
@@ -86,13 +86,13 @@ export async function listVersions(orm: Orm, slugs: readonly string[]): Promise<
   }));
 }
 
-export async function findOrganizationPlan(orm: Orm, orgId: string): Promise<OrganizationPlan | undefined> {
-  const [row] = await orm
-    .select()
-    .from(organizationPlans)
-    .where(and(eq(organizationPlans.orgId, orgId), isNull(organizationPlans.endedAt)));
-  return row;
-}
+export const findOrganizationPlan = (orm: Orm, orgId: string): Promise<OrganizationPlan | undefined> =>
+  firstRow(
+    orm
+      .select()
+      .from(organizationPlans)
+      .where(and(eq(organizationPlans.orgId, orgId), isNull(organizationPlans.endedAt))),
+  );
 
 /** The plans of which the Organization has had a trial, or is on now. */
 export async function listTried(orm: Orm, orgId: string): Promise<string[]> {
@@ -101,14 +101,8 @@ export async function listTried(orm: Orm, orgId: string): Promise<string[]> {
 }
 
 /** Also one that has ended. The Organization must be locked. */
-export async function lockOrganizationPlan(tx: Tx, orgId: string): Promise<OrganizationPlan | undefined> {
-  const [row] = await tx
-    .select()
-    .from(organizationPlans)
-    .where(eq(organizationPlans.orgId, orgId))
-    .for('update');
-  return row;
-}
+export const lockOrganizationPlan = (tx: Tx, orgId: string): Promise<OrganizationPlan | undefined> =>
+  firstRow(tx.select().from(organizationPlans).where(eq(organizationPlans.orgId, orgId)).for('update'));
 
 export const storeOrganizationPlans = (tx: Tx, rows: readonly OrganizationPlan[]): Promise<void> =>
   storeRows(tx, organizationPlans, [organizationPlans.orgId], rows);

@@ -1,5 +1,6 @@
 import { and, asc, count, desc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
+import { hasRow, hasChanged } from '../../../core/db/sql.js';
 import type { FormFields } from '../../../core/pages/form.js';
 import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { memberships, organizations, users } from '../../organizations/table.js';
@@ -167,11 +168,12 @@ export async function hasOwnSession(
   now: Date,
 ): Promise<boolean> {
   const isOwn = and(eq(sessions.hashedToken, hashedToken), isNull(sessions.singleSignOnAt));
-  const rows = await orm
-    .select({ id: sessions.id })
-    .from(sessions)
-    .where(and(isOwn, isLive(userId, now)));
-  return rows.length > 0;
+  return hasRow(
+    orm
+      .select({ id: sessions.id })
+      .from(sessions)
+      .where(and(isOwn, isLive(userId, now))),
+  );
 }
 
 /** The current session first, then the most recently used. */
@@ -216,17 +218,13 @@ export async function deleteSessionsOf(tx: Tx, userId: string, except?: string):
   return rows.length;
 }
 
-export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: string): Promise<boolean> {
-  const rows = await tx
-    .update(sessions)
-    .set({ hashedToken: newHashedToken })
-    .where(eq(sessions.hashedToken, hashedToken))
-    .returning({ id: sessions.id });
-  return rows.length > 0;
-}
+export const updateToken = (tx: Tx, hashedToken: string, newHashedToken: string): Promise<boolean> =>
+  hasChanged(
+    tx.update(sessions).set({ hashedToken: newHashedToken }).where(eq(sessions.hashedToken, hashedToken)),
+  );
 
 /** Gives the session a new token. False if there is no such session. */
-export async function raiseSession(
+export const raiseSession = (
   tx: Tx,
   {
     hashedToken,
@@ -235,27 +233,26 @@ export async function raiseSession(
     isConfirmed,
   }: { hashedToken: string; newHashedToken: string; userId: string; isConfirmed: boolean },
   now: Date,
-): Promise<boolean> {
-  const rows = await tx
-    .update(sessions)
-    .set({ hashedToken: newHashedToken, singleSignOnAt: now, ...(isConfirmed && { confirmedAt: now }) })
-    .where(and(eq(sessions.hashedToken, hashedToken), isLive(userId, now)))
-    .returning({ id: sessions.id });
-  return rows.length > 0;
-}
+): Promise<boolean> =>
+  hasChanged(
+    tx
+      .update(sessions)
+      .set({ hashedToken: newHashedToken, singleSignOnAt: now, ...(isConfirmed && { confirmedAt: now }) })
+      .where(and(eq(sessions.hashedToken, hashedToken), isLive(userId, now))),
+  );
 
 /** A concurrent password change commits first, and no row matches, or it waits and then ends the new session too. */
-export async function lockUser(
+export const lockUser = (
   tx: Tx,
   { id, passwordHash }: { id: string; passwordHash: string },
-): Promise<boolean> {
-  const rows = await tx
-    .select({ id: users.id })
-    .from(users)
-    .where(and(eq(users.id, id), eq(users.passwordHash, passwordHash)))
-    .for('share');
-  return rows.length > 0;
-}
+): Promise<boolean> =>
+  hasRow(
+    tx
+      .select({ id: users.id })
+      .from(users)
+      .where(and(eq(users.id, id), eq(users.passwordHash, passwordHash)))
+      .for('share'),
+  );
 
 export async function insertSession(
   tx: Tx,
