@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { ANCHOR } from './citus.js';
 import type { Orm } from './client.js';
 import { createFunctions } from './functions.js';
-import { selectRows, hasRow } from './sql.js';
+import { selectRows } from './sql.js';
 
 /** Reference tables, which every node holds in full: rarely written, and read with every Organization's rows. */
 const onEveryNode = sql.raw(
@@ -59,12 +59,11 @@ export async function isDistributed(orm: Orm): Promise<boolean> {
     sql`select to_regclass('pg_catalog.pg_dist_partition') is not null as "hasCitus"`,
   );
   if (!found?.hasCitus) return false;
-  return hasRow(
-    selectRows(
-      orm,
-      sql`select from pg_dist_partition where logicalrelid = to_regclass('public.${sql.raw(ANCHOR)}') and partmethod = 'h'`,
-    ),
+  const spread = await selectRows(
+    orm,
+    sql`select from pg_dist_partition where logicalrelid = to_regclass('public.${sql.raw(ANCHOR)}') and partmethod = 'h'`,
   );
+  return spread.length > 0;
 }
 
 /**

@@ -24,23 +24,7 @@ export interface Begun {
   codeVerifier: string;
 }
 
-export interface Issuer {
-  config: SingleSignOnConfig;
-  /**
-   * @param isFresh the issuer must ask the person to sign in again, even if it remembers them
-   * @throws CannotSignIn
-   */
-  begin(redirectUri: string, isFresh: boolean): Promise<Begun & { address: string }>;
-  /**
-   * @param answer the URL to which the issuer redirected the browser
-   * @throws CannotSignIn
-   */
-  finish(answer: URL, begun: Begun): Promise<Claims>;
-  /** Bypasses the cache. */
-  isDown(): Promise<boolean>;
-  /** As far as the issuer's description shows it. */
-  check(): Promise<void>;
-}
+export type Issuer = ReturnType<typeof createIssuer>;
 
 const TIMEOUT_SECONDS = 5;
 
@@ -49,10 +33,7 @@ export const TOLERANCE_SECONDS = 60;
 
 const DESCRIPTION_MS = MINUTE_MS;
 
-export function createIssuer(
-  config: SingleSignOnConfig,
-  { clock, log }: Pick<Context, 'clock' | 'log'>,
-): Issuer {
+export function createIssuer(config: SingleSignOnConfig, { clock, log }: Pick<Context, 'clock' | 'log'>) {
   const { issuer, name, roles } = config;
   let known: { at: number; description: Promise<client.Configuration> } | undefined;
   let isKnownDown = false;
@@ -90,8 +71,11 @@ export function createIssuer(
 
   return {
     config,
-    begin: (redirectUri, isFresh) => ask((description) => begin(description, config, redirectUri, isFresh)),
-    finish: (answer, { state, nonce, codeVerifier }) =>
+    /** If `isFresh`, the issuer asks the person to sign in again, even if it remembers them. @throws CannotSignIn */
+    begin: (redirectUri: string, isFresh: boolean) =>
+      ask((description) => begin(description, config, redirectUri, isFresh)),
+    /** @param answer the URL to which the issuer redirected the browser @throws CannotSignIn */
+    finish: (answer: URL, { state, nonce, codeVerifier }: Begun) =>
       ask(async (description) => {
         const tokens = await client.authorizationCodeGrant(description, answer, {
           expectedState: state,
@@ -111,10 +95,12 @@ export function createIssuer(
         isKnownDown = false;
         return toClaims(config, token, more, logOnce);
       }),
+    /** Bypasses the cache. */
     async isDown() {
       known = undefined;
       return describe().then(() => false, isOutage);
     },
+    /** As far as the issuer's description shows it. */
     async check() {
       await discover(config).catch((error: unknown) => {
         const otherIssuer = otherIssuerOf(error);
