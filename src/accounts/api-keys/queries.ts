@@ -4,6 +4,7 @@ import {
   count,
   desc,
   eq,
+  getTableColumns,
   gt,
   gte,
   inArray,
@@ -27,20 +28,16 @@ export type KeyState = 'active' | 'grace' | 'expired' | 'revoked';
 
 const keySuccessor = alias(apiKeys, 'successor');
 
-const keyMetadata = {
-  id: apiKeys.id,
-  name: apiKeys.name,
-  prefix: apiKeys.prefix,
-  scopes: apiKeys.scopes,
-  livemode: apiKeys.livemode,
-  lastUsedAt: apiKeys.lastUsedAt,
-  expiresAt: apiKeys.expiresAt,
-  revokedAt: apiKeys.revokedAt,
-  createdAt: apiKeys.createdAt,
-  createdBy: apiKeys.createdBy,
-  rotatedFromId: apiKeys.rotatedFromId,
-  successorId: keySuccessor.id,
-};
+const {
+  orgId: _orgId,
+  hashedSecret: _hashedSecret,
+  serviceKeyId,
+  archivedAt: _archivedAt,
+  watchedUntil: _watchedUntil,
+  ...shown
+} = getTableColumns(apiKeys);
+
+const keyMetadata = { ...shown, successorId: keySuccessor.id };
 
 const isSuccessor = and(eq(keySuccessor.orgId, apiKeys.orgId), eq(keySuccessor.rotatedFromId, apiKeys.id));
 
@@ -62,26 +59,22 @@ export async function listKeyNames(orm: Orm, orgId: string): Promise<Map<string,
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
-export async function findKeyByHash(
-  orm: Orm,
-  orgId: string,
-  hashedSecret: string,
-): Promise<{ id: string } | undefined> {
+export function hasKeyOfHash(orm: Orm, orgId: string, hashedSecret: string): Promise<boolean> {
   const isSame = and(eq(apiKeys.hashedSecret, hashedSecret), eq(apiKeys.orgId, orgId));
-  const [row] = await orm.select({ id: apiKeys.id }).from(apiKeys).where(isSame);
-  return row;
+  return hasRow(orm.select({ id: apiKeys.id }).from(apiKeys).where(isSame));
 }
 
 /** Newest first. `afterId` always exists, because keys are never deleted. */
 export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: number; afterId?: string }) {
   return selectKeys(orm)
-    .where(and(isOwnKey(orgId), afterId === undefined ? undefined : isOlderThan(orgId, afterId)))
+    .where(and(isOwnKey(orgId), afterId === undefined ? undefined : isBeyond(orgId, '<', afterId)))
     .orderBy(desc(apiKeys.createdAt), desc(apiKeys.id))
     .limit(limit);
 }
 
-const isOlderThan = (orgId: string, id: string): SQL =>
-  sql`(${apiKeys.createdAt}, ${apiKeys.id}) < (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
+/** Older with `<`, newer with `>`. */
+const isBeyond = (orgId: string, side: '<' | '>', id: string): SQL =>
+  sql`(${apiKeys.createdAt}, ${apiKeys.id}) ${sql.raw(side)} (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
 
 export async function insertKey(tx: Tx, row: typeof apiKeys.$inferInsert): Promise<void> {
   const { hashedSecret, orgId } = row;
@@ -148,7 +141,7 @@ const selectDetails = (orm: Orm) =>
   orm
     .select({
       ...keyMetadata,
-      serviceKeyId: apiKeys.serviceKeyId,
+      serviceKeyId,
       successorPrefix: keySuccessor.prefix,
       successorCreatedAt: keySuccessor.createdAt,
       previousPrefix: previous.prefix,
@@ -191,8 +184,8 @@ export async function listKeyDetails(
     .where(
       and(
         isLike(orgId, filter, now),
-        afterId === undefined ? undefined : isOlderThan(orgId, afterId),
-        beforeId === undefined ? undefined : isNewerThan(orgId, beforeId),
+        afterId === undefined ? undefined : isBeyond(orgId, '<', afterId),
+        beforeId === undefined ? undefined : isBeyond(orgId, '>', beforeId),
       ),
     )
     .limit(limit);
@@ -205,7 +198,7 @@ export async function countKeys(
   orgId: string,
   { filter, now, firstId }: { filter: KeyFilter; now: Date; firstId: string | undefined },
 ): Promise<{ total: number; newer: number }> {
-  const isNewer = firstId === undefined ? sql`false` : isNewerThan(orgId, firstId);
+  const isNewer = firstId === undefined ? sql`false` : isBeyond(orgId, '>', firstId);
   const [row] = await orm
     .select({ total: count(), newer: sql`count(*) filter (where ${isNewer})`.mapWith(Number) })
     .from(apiKeys)
@@ -213,9 +206,6 @@ export async function countKeys(
     .where(isLike(orgId, filter, now));
   return row!;
 }
-
-const isNewerThan = (orgId: string, id: string): SQL =>
-  sql`(${apiKeys.createdAt}, ${apiKeys.id}) > (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
 
 const isLike = (orgId: string, { state, livemode, search }: KeyFilter, now: Date): SQL | undefined =>
   and(

@@ -1,4 +1,18 @@
-import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, ne, or, sql, type SQL } from 'drizzle-orm';
+import {
+  and,
+  asc,
+  eq,
+  getTableColumns,
+  gt,
+  inArray,
+  isNotNull,
+  isNull,
+  lte,
+  ne,
+  or,
+  sql,
+  type SQL,
+} from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { containsText, selectRows, storeRows, textArray, timeText, firstRow } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
@@ -44,9 +58,8 @@ export const listPricedProducts = (orm: Orm, limit: number): Promise<Product[]> 
     .orderBy(asc(products.slug))
     .limit(limit);
 
-export async function insertProduct(tx: Tx, product: Product): Promise<void> {
-  await tx.insert(products).values(product);
-}
+export const insertProduct = (tx: Tx, product: Product): Promise<unknown> =>
+  tx.insert(products).values(product);
 
 export async function updateProduct(
   tx: Tx,
@@ -60,23 +73,11 @@ export type Terms = Omit<typeof entitlements.$inferSelect, 'orgId' | 'productId'
 export type Grant = NonNullable<Awaited<ReturnType<typeof findGrant>>>;
 
 const grantColumns = {
-  orgId: entitlements.orgId,
-  productId: products.id,
   productSlug: products.slug,
   productName: products.name,
-  kind: entitlements.kind,
-  startsAt: entitlements.startsAt,
-  endsAt: entitlements.endsAt,
-  hasOwnCap: entitlements.hasOwnCap,
-  unitCap: entitlements.unitCap,
-  limits: entitlements.limits,
-  thresholds: entitlements.thresholds,
-  features: entitlements.features,
   productFeatures: products.features,
-  plan: entitlements.plan,
+  ...getTableColumns(entitlements),
   effectiveUnitCap: sql<string | null>`${sql.raw(effectiveCap('entitlements', 'products'))}`,
-  createdAt: entitlements.createdAt,
-  updatedAt: entitlements.updatedAt,
 };
 
 const selectGrants = (orm: Orm) =>

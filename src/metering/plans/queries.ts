@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNull, ne, sql, type SQL } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, gt, inArray, isNull, ne, sql, type SQL } from 'drizzle-orm';
 import { lockOrganizationIds, organizations } from '../../accounts/organizations/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
@@ -14,19 +14,16 @@ export type OrganizationPlan = typeof organizationPlans.$inferSelect;
 const selectPlans = (orm: Orm, version: number | typeof plans.version = plans.version) =>
   orm
     .select({
-      slug: plans.slug,
-      name: plans.name,
+      ...getTableColumns(plans),
       version: planVersions.version,
       definition: planVersions.definition,
-      createdAt: plans.createdAt,
-      updatedAt: plans.updatedAt,
     })
     .from(plans)
     .innerJoin(planVersions, and(eq(planVersions.plan, plans.slug), eq(planVersions.version, version)));
 
 /** @param version default: the newest */
-export const findPlan = async (orm: Orm, slug: string, version?: number): Promise<Plan | undefined> =>
-  (await selectPlans(orm, version).where(eq(plans.slug, slug)))[0];
+export const findPlan = (orm: Orm, slug: string, version?: number): Promise<Plan | undefined> =>
+  firstRow(selectPlans(orm, version).where(eq(plans.slug, slug)));
 
 export const listPlans = (orm: Orm, { after, limit }: Range): Promise<Plan[]> =>
   selectPlans(orm)

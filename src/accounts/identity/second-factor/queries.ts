@@ -1,6 +1,6 @@
-import { and, count, eq, gt, isNotNull, isNull, lt, lte, or, sql, type SQLWrapper } from 'drizzle-orm';
+import { and, eq, gt, isNotNull, isNull, lt, lte, or, sql, type SQLWrapper } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { selectRows, hasChanged, firstRow } from '../../../core/db/sql.js';
+import { selectRow, selectRows, hasChanged, firstRow } from '../../../core/db/sql.js';
 import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { users } from '../../organizations/table.js';
 import {
@@ -26,7 +26,7 @@ export const hasFactor = (userId: string | SQLWrapper) =>
   sql<boolean>`(${hasApp(userId)} or ${hasPasskey(userId)})`;
 
 export async function findFactors(orm: Orm, userId: string) {
-  const [row] = await selectRows<{ hasApp: boolean; hasPasskeys: boolean }>(
+  const row = await selectRow<{ hasApp: boolean; hasPasskeys: boolean }>(
     orm,
     sql`select ${hasApp(userId)} as "hasApp", ${hasPasskey(userId)} as "hasPasskeys"`,
   );
@@ -177,13 +177,8 @@ export async function replaceRecoveryCodes(tx: Tx, userId: string, hashedCodes: 
   await tx.insert(recoveryCodes).values(hashedCodes.map((hashedCode) => ({ userId, hashedCode })));
 }
 
-export async function countRecoveryCodes(orm: Orm, userId: string): Promise<number> {
-  const [row] = await orm
-    .select({ left: count() })
-    .from(recoveryCodes)
-    .where(and(eq(recoveryCodes.userId, userId), isNull(recoveryCodes.usedAt)));
-  return row?.left ?? 0;
-}
+export const countRecoveryCodes = (orm: Orm, userId: string): Promise<number> =>
+  orm.$count(recoveryCodes, and(eq(recoveryCodes.userId, userId), isNull(recoveryCodes.usedAt)));
 
 /** Nobody may use an older link after the password or second factor has changed. */
 export async function deleteOpenLinks(tx: Tx, userId: string, kind: LinkKind): Promise<void> {

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
 import { hasRow, hasChanged } from '../../../core/db/sql.js';
 import type { FormFields } from '../../../core/pages/form.js';
@@ -60,8 +60,11 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       email: users.email,
       userName: users.name,
       lastSeenAt: sessions.lastSeenAt,
+      /** Null if the person has not confirmed their identity in this session. */
       confirmedAt: sessions.confirmedAt,
+      /** Null if there was none in this session. */
       singleSignOnAt: sessions.singleSignOnAt,
+      /** An owner needs no single sign-on until this time. */
       singleSignOnWaivedUntil: sessions.singleSignOnWaivedUntil,
       isOperator: sql<boolean>`${operators.userId} is not null`,
       hasSecondFactor: hasFactor(users.id),
@@ -193,10 +196,8 @@ export function listSessions(orm: Orm, userId: string, current: string, now: Dat
     .limit(limit);
 }
 
-export async function countSessions(orm: Orm, userId: string, now: Date): Promise<number> {
-  const [row] = await orm.select({ open: count() }).from(sessions).where(isLive(userId, now));
-  return row?.open ?? 0;
-}
+export const countSessions = (orm: Orm, userId: string, now: Date): Promise<number> =>
+  orm.$count(sessions, isLive(userId, now));
 
 /** Undefined if this person has no session with that id. */
 export async function deleteSessionById(tx: Tx, userId: string, id: string): Promise<string | undefined> {

@@ -35,19 +35,14 @@ export async function findLinkTime(orm: Orm, userId: string): Promise<Date | und
   return latest?.createdAt;
 }
 
-export async function insertIdentity(tx: Tx, identity: typeof identities.$inferInsert): Promise<void> {
-  await tx.insert(identities).values(identity);
-}
+export const insertIdentity = (tx: Tx, identity: typeof identities.$inferInsert): Promise<unknown> =>
+  tx.insert(identities).values(identity);
 
 export const deleteIdentities = (tx: Tx, userId: string): Promise<boolean> =>
   hasChanged(tx.delete(identities).where(eq(identities.userId, userId)));
 
-export async function insertSingleSignOn(
-  orm: Orm,
-  singleSignOn: typeof singleSignOns.$inferInsert,
-): Promise<void> {
-  await orm.insert(singleSignOns).values(singleSignOn);
-}
+export const insertSingleSignOn = (orm: Orm, row: typeof singleSignOns.$inferInsert): Promise<unknown> =>
+  orm.insert(singleSignOns).values(row);
 
 /** A single statement, so that only one of two concurrent uses gets the row, which may have expired. */
 export const spendSingleSignOn = (
@@ -58,12 +53,7 @@ export const spendSingleSignOn = (
     orm
       .delete(singleSignOns)
       .where(and(eq(singleSignOns.hashedState, hashedState), eq(singleSignOns.hashedBrowser, hashedBrowser)))
-      .returning({
-        nonce: singleSignOns.nonce,
-        codeVerifier: singleSignOns.codeVerifier,
-        next: singleSignOns.next,
-        expiresAt: singleSignOns.expiresAt,
-      }),
+      .returning(),
   );
 
 export async function deleteExpiredSingleSignOns({ orm }: { orm: Orm }, now: Date): Promise<void> {
