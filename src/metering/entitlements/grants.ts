@@ -1,6 +1,6 @@
 import { recordAudits } from '../../accounts/audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
+import { found } from '../../core/errors.js';
 import { exact } from '../../core/http/json.js';
 import { fieldError } from '../../core/pages/form.js';
 import {
@@ -176,12 +176,7 @@ export async function getGrant(orm: Orm, slug: string, productSlug: string): Pro
   const { id: orgId } = await getOrganization(orm, slug);
   const product = await getProduct(orm, productSlug);
   const grant = await findGrant(orm, orgId, product.id);
-  if (!grant)
-    throw new AppError(
-      'not_found',
-      `The Organization "${slug}" has no entitlement to the product "${productSlug}".`,
-    );
-  return grant;
+  return found(grant, `The Organization "${slug}" has no entitlement to the product "${productSlug}".`);
 }
 
 const toFields = ({
