@@ -27,6 +27,12 @@ export const when = (applies: unknown, text: string): string => (applies ? text 
 /** Columns of a hot statement's text; those that do not apply are false. */
 export const list = (...columns: (string | false)[]): string => columns.filter(Boolean).join(', ');
 
+type Value = string | number | boolean | null | undefined;
+
+/** An array of each named field of the rows, for `unnest`. */
+export const columnArrays = <Row extends object>(rows: readonly Row[], ...names: (keyof Row)[]): string[] =>
+  names.map((name) => textArray(rows.map((row) => (row[name] as Value)?.toString() ?? null)));
+
 export const intArray = (values: readonly number[]): string => `{${values.join(',')}}`;
 
 /** Decimals need no quoting. */

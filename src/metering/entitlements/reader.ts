@@ -2,7 +2,7 @@ import { keyError } from '../../accounts/api-keys/bearer-key.js';
 import { createRecall } from '../../core/collections.js';
 import { sumDecimals } from '../../core/decimal.js';
 import { type Clock, monthOf } from '../../core/time.js';
-import { intArray, textArray } from '../../core/db/sql.js';
+import { columnArrays, intArray, textArray } from '../../core/db/sql.js';
 import type { Database, Run, Template } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import type { AppError } from '../../core/errors.js';
@@ -262,9 +262,7 @@ async function listAll(
 ): Promise<(AppError | CurrentEntitlement[])[]> {
   const period = monthOf(nowMs);
   const rows = await run<EntitlementRow | NoEntitlementRow>(listEntitlements, [
-    textArray(requests.map((request) => request.hashedSecret)),
-    textArray(requests.map((request) => request.after)),
-    intArray(requests.map((request) => request.size)),
+    ...columnArrays(requests, 'hashedSecret', 'after', 'size'),
     new Date(nowMs).toISOString(),
     period,
   ]);
