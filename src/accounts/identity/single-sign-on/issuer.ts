@@ -6,17 +6,7 @@ import { CannotSignIn } from '../sign-in/sign-in.js';
 import { findClaim, readRoleValues } from './role-claim.js';
 
 /** From a token that the issuer signed for this service. */
-export interface Claims {
-  issuer: string;
-  subject: string;
-  email: string | undefined;
-  isEmailVerified: boolean;
-  name: string | undefined;
-  /** The last proof of identity; undefined if the token does not state it. */
-  authenticatedAt: Date | undefined;
-  /** Undefined if no claim is configured, or if the token has none that can be read. */
-  groups: string[] | undefined;
-}
+export type Claims = ReturnType<typeof toClaims>;
 
 export interface Begun {
   state: string;
@@ -177,7 +167,7 @@ function toClaims(
   token: client.IDToken,
   more: Partial<client.UserInfoResponse>,
   logOnce: (details: object, text: string) => void,
-): Claims {
+) {
   // An address and a verification from two sources belong together only if one source lacks one of them.
   const whole = [token, more].find(({ email, email_verified: said }) => email && said !== undefined);
   const { email, email_verified: said } = whole ?? { ...more, ...token };
@@ -199,7 +189,9 @@ function toClaims(
     email: typeof email === 'string' ? email : undefined,
     isEmailVerified: isVerified === true || (isVerified === undefined && trustsAddresses),
     name: typeof name === 'string' ? name : undefined,
+    /** The last proof of identity; undefined if the token does not state it. */
     authenticatedAt: token.auth_time === undefined ? undefined : new Date(token.auth_time * SECOND_MS),
+    /** Undefined if no claim is configured, or if the token has none that can be read. */
     groups,
   };
 }
