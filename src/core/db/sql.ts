@@ -44,6 +44,10 @@ export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
   return (result as { rows: T[] }).rows;
 }
 
+/** All reads of `work` see the same state. */
+export const inSnapshot = <T>(orm: Orm, work: (tx: Orm) => Promise<T>): Promise<T> =>
+  orm.transaction(work, { isolationLevel: 'repeatable read', accessMode: 'read only' });
+
 export const firstRow = async <T>(rows: PromiseLike<T[]>): Promise<T | undefined> => (await rows)[0];
 
 export const hasRow = async (rows: PromiseLike<unknown[]>): Promise<boolean> => (await rows).length > 0;
