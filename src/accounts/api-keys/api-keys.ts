@@ -257,20 +257,15 @@ async function emitMessage<T extends KeyMessage>(
   await queueWebhook(tx, { orgId, livemode: key.livemode, type, data, at });
 }
 
-export const toMessage = ({
-  id,
-  name,
-  prefix,
-  scopes,
-  livemode,
-  expiresAt,
-}: Pick<KeyRow, 'id' | 'name' | 'prefix' | 'scopes' | 'livemode' | 'expiresAt'>) => ({
-  id,
-  name,
-  prefix,
-  scopes,
-  livemode,
-  expiresAt: expiresAt?.toISOString() ?? null,
+export const toMessage = (
+  key: Pick<KeyRow, 'id' | 'name' | 'prefix' | 'scopes' | 'livemode' | 'expiresAt'>,
+) => ({
+  id: key.id,
+  name: key.name,
+  prefix: key.prefix,
+  scopes: key.scopes,
+  livemode: key.livemode,
+  expiresAt: key.expiresAt?.toISOString() ?? null,
 });
 
 /** A key with a successor is in its grace period until the key expires. */
