@@ -82,17 +82,16 @@ export async function insertKey(tx: Tx, row: typeof apiKeys.$inferInsert): Promi
   await tx.insert(apiKeys).values(row);
 }
 
-export async function updateKey(
+export const updateKey = (
   tx: Tx,
   orgId: string,
   id: string,
   values: { name?: string; expiresAt?: Date; revokedAt?: Date },
-): Promise<void> {
-  await tx
+): Promise<unknown> =>
+  tx
     .update(apiKeys)
     .set(values)
     .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id)));
-}
 
 export const isAnyKeyWatched = (orm: Orm, now: Date): Promise<boolean> =>
   hasRow(orm.select({ id: apiKeys.id }).from(apiKeys).where(gt(apiKeys.watchedUntil, now)).limit(1));

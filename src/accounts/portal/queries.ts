@@ -52,9 +52,8 @@ export const findSession = async (orm: Orm, hashedToken: string, now: Date) =>
 export const listSessions = (orm: Orm, organizationId: string, now: Date, limit: number) =>
   selectSessions(orm, eq(portalSessions.organizationId, organizationId), now, limit);
 
-export async function insertSession(tx: Tx, row: typeof portalSessions.$inferInsert): Promise<void> {
-  await tx.insert(portalSessions).values(row);
-}
+export const insertSession = (tx: Tx, row: typeof portalSessions.$inferInsert): Promise<unknown> =>
+  tx.insert(portalSessions).values(row);
 
 /** False if the link was opened before, or was created before `since`. */
 export const openSession = (
@@ -87,9 +86,8 @@ export async function deleteSessions(tx: Tx, organizationId: string, now: Date):
 export const deleteSession = (orm: Orm, id: string): Promise<unknown> =>
   orm.delete(portalSessions).where(eq(portalSessions.id, id));
 
-export async function deleteExpiredPortalSessions(orm: Orm, now: Date): Promise<void> {
-  await orm.delete(portalSessions).where(lte(portalSessions.expiresAt, now));
-}
+export const deleteExpiredPortalSessions = (orm: Orm, now: Date): Promise<unknown> =>
+  orm.delete(portalSessions).where(lte(portalSessions.expiresAt, now));
 
 /** Locks the session and the membership, so that neither ends before the commit. */
 export const lockMember = (tx: Orm, hashedToken: string, now: Date) =>

@@ -61,12 +61,10 @@ export const listPricedProducts = (orm: Orm, limit: number): Promise<Product[]> 
 export const insertProduct = (tx: Tx, product: Product): Promise<unknown> =>
   tx.insert(products).values(product);
 
-export async function updateProduct(
+export const updateProduct = (
   tx: Tx,
   { id, slug: _slug, createdAt: _createdAt, ...fields }: Product,
-): Promise<void> {
-  await tx.update(products).set(fields).where(eq(products.id, id));
-}
+): Promise<unknown> => tx.update(products).set(fields).where(eq(products.id, id));
 
 export type Terms = Omit<typeof entitlements.$inferSelect, 'orgId' | 'productId' | 'createdAt' | 'updatedAt'>;
 

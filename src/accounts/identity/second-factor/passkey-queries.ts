@@ -92,6 +92,5 @@ export const spendPasskeyChallenge = (
       ),
   );
 
-export async function deleteExpiredPasskeyChallenges(orm: Orm, now: Date): Promise<void> {
-  await orm.delete(passkeyChallenges).where(lte(passkeyChallenges.expiresAt, now));
-}
+export const deleteExpiredPasskeyChallenges = (orm: Orm, now: Date): Promise<unknown> =>
+  orm.delete(passkeyChallenges).where(lte(passkeyChallenges.expiresAt, now));

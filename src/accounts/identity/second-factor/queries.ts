@@ -181,11 +181,10 @@ export const countRecoveryCodes = (orm: Orm, userId: string): Promise<number> =>
   orm.$count(recoveryCodes, and(eq(recoveryCodes.userId, userId), isNull(recoveryCodes.usedAt)));
 
 /** Nobody may use an older link after the password or second factor has changed. */
-export async function deleteOpenLinks(tx: Tx, userId: string, kind: LinkKind): Promise<void> {
-  await tx
+export const deleteOpenLinks = (tx: Tx, userId: string, kind: LinkKind): Promise<unknown> =>
+  tx
     .delete(oneTimeLinks)
     .where(and(eq(oneTimeLinks.userId, userId), eq(oneTimeLinks.kind, kind), isNull(oneTimeLinks.usedAt)));
-}
 
 /** Also deletes open links that could turn off the app. False if the app was not on. */
 export async function deleteApp(tx: Tx, userId: string): Promise<boolean> {
@@ -197,9 +196,8 @@ export async function deleteApp(tx: Tx, userId: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-export async function deleteRecoveryCodes(tx: Tx, userId: string): Promise<void> {
-  await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
-}
+export const deleteRecoveryCodes = (tx: Tx, userId: string): Promise<unknown> =>
+  tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
 
 export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolean> {
   const hadApp = await deleteApp(tx, userId);
@@ -213,11 +211,10 @@ export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolea
   return true;
 }
 
-export async function deleteAbandonedSetups(orm: Orm, before: Date): Promise<void> {
-  await orm
+export const deleteAbandonedSetups = (orm: Orm, before: Date): Promise<unknown> =>
+  orm
     .delete(secondFactors)
     .where(and(isNull(secondFactors.confirmedAt), lte(secondFactors.createdAt, before)));
-}
 
 /** Every property, so that none is lost between the two factors. */
 type Challenge = typeof signInChallenges.$inferSelect;
@@ -274,10 +271,8 @@ export const deleteChallenge = (tx: Tx, hashedToken: string) =>
       .returning({ userId: signInChallenges.userId, currentOrgId: signInChallenges.currentOrgId }),
   );
 
-export async function deleteChallengesOf(tx: Tx, userId: string): Promise<void> {
-  await tx.delete(signInChallenges).where(eq(signInChallenges.userId, userId));
-}
+export const deleteChallengesOf = (tx: Tx, userId: string): Promise<unknown> =>
+  tx.delete(signInChallenges).where(eq(signInChallenges.userId, userId));
 
-export async function deleteExpiredChallenges(orm: Orm, now: Date): Promise<void> {
-  await orm.delete(signInChallenges).where(lte(signInChallenges.expiresAt, now));
-}
+export const deleteExpiredChallenges = (orm: Orm, now: Date): Promise<unknown> =>
+  orm.delete(signInChallenges).where(lte(signInChallenges.expiresAt, now));

@@ -95,13 +95,11 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
   return row;
 }
 
-export async function updateSession(
+export const updateSession = (
   orm: Orm,
   hashedToken: string,
   values: { lastSeenAt?: Date; currentOrgId?: string; confirmedAt?: Date; singleSignOnWaivedUntil?: Date },
-): Promise<void> {
-  await orm.update(sessions).set(values).where(eq(sessions.hashedToken, hashedToken));
-}
+): Promise<unknown> => orm.update(sessions).set(values).where(eq(sessions.hashedToken, hashedToken));
 
 export async function deleteSession(
   tx: Orm,
@@ -124,13 +122,11 @@ export async function findSessionOwner(orm: Orm, hashedToken: string): Promise<s
   return row?.userId;
 }
 
-export async function upsertKeptForm(orm: Orm, form: typeof keptForms.$inferInsert): Promise<void> {
-  await orm.insert(keptForms).values(form).onConflictDoUpdate({ target: keptForms.userId, set: form });
-}
+export const upsertKeptForm = (orm: Orm, form: typeof keptForms.$inferInsert): Promise<unknown> =>
+  orm.insert(keptForms).values(form).onConflictDoUpdate({ target: keptForms.userId, set: form });
 
-export async function deleteKeptForm(tx: Tx, userId: string): Promise<void> {
-  await tx.delete(keptForms).where(eq(keptForms.userId, userId));
-}
+export const deleteKeptForm = (tx: Tx, userId: string): Promise<unknown> =>
+  tx.delete(keptForms).where(eq(keptForms.userId, userId));
 
 export async function takeKeptForm(
   orm: Orm,

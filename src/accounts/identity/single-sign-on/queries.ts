@@ -56,6 +56,5 @@ export const spendSingleSignOn = (
       .returning(),
   );
 
-export async function deleteExpiredSingleSignOns({ orm }: { orm: Orm }, now: Date): Promise<void> {
-  await orm.delete(singleSignOns).where(lte(singleSignOns.expiresAt, now));
-}
+export const deleteExpiredSingleSignOns = ({ orm }: { orm: Orm }, now: Date): Promise<unknown> =>
+  orm.delete(singleSignOns).where(lte(singleSignOns.expiresAt, now));
