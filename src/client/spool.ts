@@ -16,20 +16,7 @@ export interface Segment {
   bytes: number;
 }
 
-/** Only one process may use a directory at a time. */
-export interface Spool {
-  /** Resolves once the line is on disk and would survive a crash. @throws SpoolFullError */
-  append(line: string): Promise<void>;
-  seal(): Promise<void>;
-  /** Oldest first. */
-  readonly segments: readonly Segment[];
-  remove(segment: Segment): Promise<void>;
-  /** `lines` must be in the segment's order. Needs no extra disk space. */
-  keepOnly(segment: Segment, lines: readonly string[]): Promise<void>;
-  putAside(lines: readonly string[]): Promise<void>;
-  readonly bytes: number;
-  close(): Promise<void>;
-}
+export type Spool = Awaited<ReturnType<typeof openSpool>>;
 
 interface PendingLine {
   line: string;
@@ -46,11 +33,11 @@ const inUse = {
 };
 
 /**
- * Pending lines are synced together, so disk latency does not limit the throughput. A last line without a line feed was
- * cut off by a crash and never accepted.
+ * Only one process may use a directory at a time. Pending lines are synced together, so disk latency does not limit the
+ * throughput. A last line without a line feed was cut off by a crash and never accepted.
  * @throws DirectoryInUseError
  */
-export async function openSpool(directory: string, maxBytes: number): Promise<Spool> {
+export async function openSpool(directory: string, maxBytes: number) {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const unlock = await lockDirectory(directory, inUse);
   const found = await findSegments(directory).catch((error: unknown) => {
@@ -92,7 +79,8 @@ export async function openSpool(directory: string, maxBytes: number): Promise<Sp
     get bytes() {
       return bytes;
     },
-    append(line) {
+    /** Resolves once the line is on disk and would survive a crash. @throws SpoolFullError */
+    append(line: string): Promise<void> {
       const size = Buffer.byteLength(line) + 1;
       if (bytes + size > maxBytes) return Promise.reject(new SpoolFullError(maxBytes));
       bytes += size;
@@ -104,21 +92,23 @@ export async function openSpool(directory: string, maxBytes: number): Promise<Sp
       });
     },
     seal: () => inTurn(() => segments.seal()),
+    /** Oldest first. */
     get segments() {
       return segments.complete;
     },
-    remove: (segment) =>
+    remove: (segment: Segment) =>
       inTurn(async () => {
         await segments.remove(segment);
         bytes -= segment.bytes;
       }),
-    keepOnly: (segment, lines) =>
+    /** `lines` must be in the segment's order. Needs no extra disk space. */
+    keepOnly: (segment: Segment, lines: readonly string[]) =>
       inTurn(async () => {
         const before = segment.bytes;
         await overwrite(segment, lines);
         bytes -= before - segment.bytes;
       }),
-    putAside: (lines) => inTurn(() => appendRefused(directory, lines)),
+    putAside: (lines: readonly string[]) => inTurn(() => appendRefused(directory, lines)),
     close: () =>
       inTurn(async () => {
         await segments.close();

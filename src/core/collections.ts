@@ -9,21 +9,17 @@ export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K,
   return groups;
 }
 
-export interface RecentMap<K, V> {
-  get(key: K): V | undefined;
-  set(key: K, value: V): void;
-  delete(key: K): void;
-}
+export type RecentMap<K, V> = ReturnType<typeof createRecentMap<K, V>>;
 
 /** Evicts entries half at a time: finding the oldest entry of a full Map of 50,000 takes 50 µs. */
-export function createRecentMap<K, V>(most: number): RecentMap<K, V> {
+export function createRecentMap<K, V>(most: number) {
   let [young, old] = [new Map<K, V>(), new Map<K, V>()];
   const set = (key: K, value: V): void => {
     if (2 * young.size >= most && !young.has(key)) [young, old] = [new Map(), young];
     young.set(key, value);
   };
   return {
-    get(key) {
+    get(key: K): V | undefined {
       const found = young.get(key);
       if (found !== undefined) return found;
       const older = old.get(key);
@@ -31,7 +27,7 @@ export function createRecentMap<K, V>(most: number): RecentMap<K, V> {
       return older;
     },
     set,
-    delete(key) {
+    delete(key: K): void {
       young.delete(key);
       old.delete(key);
     },

@@ -87,6 +87,12 @@ export class AppError extends Error {
 export const placeError = (code: ErrorCode, pointer: string, detail: string): AppError =>
   new AppError(code, `${pointer} ${detail}`, { errors: [{ pointer, code, detail }] });
 
+/** @throws AppError not_found without a value */
+export function found<T>(value: T | undefined, detail: string): T {
+  if (value === undefined) throw new AppError('not_found', detail);
+  return value;
+}
+
 /** The first in the chain of causes. */
 export function codeOf(error: unknown): string | undefined {
   for (let e = error; e instanceof Error; e = e.cause) {

@@ -1,15 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
-export interface SecretBox {
-  /** A row copied to another owner cannot be decrypted. */
-  seal(ownerId: string, secret: string): string;
-  /** @throws if no configured key opens the secret or the ciphertext was tampered with */
-  open(ownerId: string, stored: string): string;
-  /** True if the newest key sealed the secret. */
-  isCurrent(stored: string): boolean;
-  /** Secrets that the newest key sealed begin with it. */
-  readonly currentPrefix: string;
-}
+export type SecretBox = ReturnType<typeof createSecretBox>;
 
 const IV_BYTES = 12;
 
@@ -28,19 +19,22 @@ export const isSealed = (stored: string): boolean => /^v1\.[\da-f]{8}\.[\w-]+$/.
 export function createSecretBox(
   keys: readonly string[],
   purpose: 'totp secret' | 'webhook secret' | 'mail' | 'kept form' = 'totp secret',
-): SecretBox {
+) {
   const derived = new Map(keys.map((key) => [keyName(key), derive(key, `gauge ${purpose}`, 32)]));
   const newest = keyName(keys[0]!);
   const currentPrefix = `v1.${newest}.`;
   return {
+    /** Secrets that the newest key sealed begin with it. */
     currentPrefix,
-    seal(ownerId, secret) {
+    /** A row copied to another owner cannot be decrypted. */
+    seal(ownerId: string, secret: string): string {
       const iv = randomBytes(IV_BYTES);
       const cipher = createCipheriv('aes-256-gcm', derived.get(newest)!, iv).setAAD(Buffer.from(ownerId));
       const sealed = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
       return currentPrefix + Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url');
     },
-    open(ownerId, stored) {
+    /** @throws if no configured key opens the secret or the ciphertext was tampered with */
+    open(ownerId: string, stored: string): string {
       if (plain.test(stored)) return stored;
       const [, name = '', text = ''] = stored.split('.');
       const key = derived.get(name);
@@ -53,7 +47,7 @@ export function createSecretBox(
         decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
       );
     },
-    isCurrent: (stored) => stored.startsWith(currentPrefix),
+    isCurrent: (stored: string) => stored.startsWith(currentPrefix),
   };
 }
 

@@ -12,17 +12,12 @@ export function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-export interface SharedRun<T> {
-  run: () => Promise<T>;
-  readonly running: Promise<T> | undefined;
-}
-
 /** A call during a run gets that run's result. */
-export function shareRun<T>(work: () => Promise<T>): SharedRun<T> {
+export function shareRun<T>(work: () => Promise<T>) {
   let running: Promise<T> | undefined;
   return {
     run: () => (running ??= work().finally(() => (running = undefined))),
-    get running() {
+    get running(): Promise<T> | undefined {
       return running;
     },
   };

@@ -14,12 +14,6 @@ interface ClockReading {
   answeredMs: number;
 }
 
-interface ClockState {
-  /** The instance should get no traffic. */
-  isOff: boolean;
-  reason?: string;
-}
-
 /** Logs when the clocks start to differ and when they agree again. */
 export function createClockWatch({
   log,
@@ -27,9 +21,10 @@ export function createClockWatch({
 }: {
   log: Logger;
   metrics: Pick<Metrics, 'clockDifferenceSeconds'>;
-}): (reading: ClockReading) => ClockState {
+}) {
   let differed = false;
-  return (reading) => {
+  /** If the clock is off, the instance should get no traffic. */
+  return (reading: ClockReading) => {
     const differenceMs = minDifferenceMs(reading);
     metrics.clockDifferenceSeconds.set(differenceMs / SECOND_MS);
     const size = Math.abs(differenceMs);

@@ -3,7 +3,7 @@ import { recordAudit, change, byService, type Authority } from '../audit/audit.j
 import { isOfMarkets, scopes as allScopes, type Scope } from './scopes.js';
 import type { Context } from '../../core/http/context.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
+import { AppError, found } from '../../core/errors.js';
 import { isFreshId } from '../../core/ids.js';
 import { fieldError } from '../../core/pages/form.js';
 import { MINUTE_MS } from '../../core/time.js';
@@ -195,11 +195,8 @@ export async function renameApiKey(
   });
 }
 
-export async function requireKey(orm: Orm, orgId: string, id: string): Promise<KeyRow> {
-  const key = await findKey(orm, orgId, id);
-  if (!key) throw new AppError('not_found', 'There is no such API key.');
-  return key;
-}
+export const requireKey = async (orm: Orm, orgId: string, id: string): Promise<KeyRow> =>
+  found(await findKey(orm, orgId, id), 'There is no such API key.');
 
 interface Addition {
   now: Date;
@@ -260,20 +257,15 @@ async function emitMessage<T extends KeyMessage>(
   await queueWebhook(tx, { orgId, livemode: key.livemode, type, data, at });
 }
 
-export const toMessage = ({
-  id,
-  name,
-  prefix,
-  scopes,
-  livemode,
-  expiresAt,
-}: Pick<KeyRow, 'id' | 'name' | 'prefix' | 'scopes' | 'livemode' | 'expiresAt'>) => ({
-  id,
-  name,
-  prefix,
-  scopes,
-  livemode,
-  expiresAt: expiresAt?.toISOString() ?? null,
+export const toMessage = (
+  key: Pick<KeyRow, 'id' | 'name' | 'prefix' | 'scopes' | 'livemode' | 'expiresAt'>,
+) => ({
+  id: key.id,
+  name: key.name,
+  prefix: key.prefix,
+  scopes: key.scopes,
+  livemode: key.livemode,
+  expiresAt: key.expiresAt?.toISOString() ?? null,
 });
 
 /** A key with a successor is in its grace period until the key expires. */
@@ -306,12 +298,7 @@ export function toApiKeyJson(key: KeyRow, nowMs: number) {
 /** The window slides. */
 export const WINDOW_SECONDS = 3600;
 
-export interface ChangeBudget {
-  limit: number;
-  remaining: number;
-  /** Seconds until the oldest change leaves the window. */
-  resetSeconds: number;
-}
+export type ChangeBudget = Awaited<ReturnType<typeof readChangeBudget>>;
 
 export class ChangesExhausted extends AppError {
   readonly budget: ChangeBudget;
@@ -324,14 +311,10 @@ export class ChangesExhausted extends AppError {
 }
 
 /** Counts rows, so that the limit holds across restarts and instances. */
-export async function readChangeBudget(
-  orm: Orm,
-  orgId: string,
-  nowMs: number,
-  limit: number,
-): Promise<ChangeBudget> {
+export async function readChangeBudget(orm: Orm, orgId: string, nowMs: number, limit: number) {
   const since = new Date(nowMs - WINDOW_SECONDS * 1000);
   const { changes, oldestAt } = await countKeyChanges(orm, orgId, since, limit);
+  /** Until the oldest change leaves the window. */
   const resetSeconds =
     oldestAt === null
       ? WINDOW_SECONDS

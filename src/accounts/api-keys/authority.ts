@@ -1,6 +1,8 @@
 import { and, eq } from 'drizzle-orm';
-import type { Authority } from '../audit/audit.js';
-import { findKeyProblem, keyError } from './bearer-key.js';
+import type { Tx } from '../../core/db/client.js';
+import { change, type Authority, type ChangeDeps } from '../audit/audit.js';
+import { lockOrganizationId } from '../organizations/table.js';
+import { findKeyProblem, keyError, type KeyIdentity } from './bearer-key.js';
 import type { AnyScope } from './scopes.js';
 import { apiKeys } from './table.js';
 
@@ -27,3 +29,14 @@ export const keyAuthority = (orgId: string, keyId: string, scope: AnyScope): Key
     if (error) throw error;
   },
 });
+
+/** Locks in the order of members' changes that revoke keys. */
+export const changeByKey = <T>(
+  deps: ChangeDeps,
+  { orgId, keyId }: KeyIdentity,
+  scope: AnyScope,
+  work: (tx: Tx) => Promise<T>,
+): Promise<T> => {
+  const lock = (tx: Tx) => lockOrganizationId(tx, orgId);
+  return change(deps, { ...keyAuthority(orgId, keyId, scope), lock }, work);
+};

@@ -210,16 +210,7 @@ export interface Principal {
   serviceKeyId: string | null;
 }
 
-/** Reads keys on every call, so that a revocation takes effect on the next one. */
-export interface KeyReader {
-  /**
-   * @param scope null if any valid key will do
-   * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
-   */
-  authenticate(hashedSecret: string, scope: AnyScope | null): Promise<Principal>;
-  /** For the log only, never for a decision. */
-  identify(hashedSecret: string): KeyIdentity | undefined;
-}
+export type KeyReader = ReturnType<typeof createKeyReader>;
 
 export type KeyIdentity = Pick<Principal, 'orgId' | 'keyId'>;
 
@@ -261,7 +252,8 @@ interface KeyState {
   principal: Principal;
 }
 
-export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): KeyReader {
+/** Reads keys on every call, so that a revocation takes effect on the next one. */
+export function createKeyReader({ db, clock }: { db: Database; clock: Clock }) {
   const identities = createRecentMap<string, KeyIdentity>(MAX_IDENTITIES);
   function remember(hashedSecret: string, { orgId, keyId }: Principal): void {
     if (keyId !== '' && !identities.get(hashedSecret)) identities.set(hashedSecret, { orgId, keyId });
@@ -291,13 +283,18 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
     queueLimit: { weight: 10_000, bytes: Infinity },
   }));
   return {
-    async authenticate(hashedSecret, scope) {
+    /**
+     * @param scope null if any valid key will do
+     * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
+     */
+    async authenticate(hashedSecret: string, scope: AnyScope | null): Promise<Principal> {
       const { problem, principal } = await coalescer.submit({ hashedSecret });
       const error = keyError(problem ?? findAccessProblem(principal, scope), scope ?? '');
       if (error) throw error;
       return principal;
     },
-    identify: (hashedSecret) => identities.get(hashedSecret),
+    /** For the log only, never for a decision. */
+    identify: (hashedSecret: string) => identities.get(hashedSecret),
   };
 }
 

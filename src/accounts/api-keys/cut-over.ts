@@ -48,7 +48,7 @@ async function readChart(
   orgId: string,
   { old, successor }: { old: KeyDetails; successor: KeyDetails },
   { endMs, nowMs }: { endMs: number; nowMs: number },
-): Promise<CallChart> {
+) {
   const startMs = successor.createdAt.getTime();
   const fromMs = startMs - (startMs % MINUTE_MS);
   const lastMs = endMs + Math.max((endMs - startMs) * AFTERWARDS, 10 * MINUTE_MS);
@@ -60,23 +60,6 @@ async function readChart(
   ];
   const found = await sumCalls(orm, orgId, [old.id, successor.id], { from: new Date(fromMs), stepMs });
   return makeCallChart(keys, found, { fromMs, toMs, stepMs });
-}
-
-/** One panel per key on a common scale, so that keys are not distinguished by colour alone. */
-interface CallChart {
-  panels: {
-    label: string;
-    total: number;
-    /** The chart is 100 units high; y is measured from the top. */
-    bars: { x: number; y: number; width: number; height: number; title: string }[];
-  }[];
-  /** Also the width of the chart in units. */
-  steps: number;
-  stepMs: number;
-  most: number;
-  from: Date;
-  to: Date;
-  rows: { at: Date; calls: number[] }[];
 }
 
 const stepsMs = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360].map((minutes) => minutes * MINUTE_MS);
@@ -94,12 +77,15 @@ const chooseStep = (spanMs: number): number =>
 export const startOfStep = (ms: number, stepMs: number): number =>
   ORIGIN_MS + Math.floor((ms - ORIGIN_MS) / stepMs) * stepMs;
 
-/** @param found steps without calls are absent */
+/**
+ * One panel per key on a common scale, so that keys are not distinguished by colour alone.
+ * @param found steps without calls are absent
+ */
 export function makeCallChart(
   keys: { id: string; label: string }[],
   found: { keyId: string; startMs: number; calls: number }[],
   { fromMs, toMs, stepMs }: { fromMs: number; toMs: number; stepMs: number },
-): CallChart {
+) {
   const firstMs = startOfStep(fromMs, stepMs);
   const steps = Math.max(1, Math.floor((startOfStep(toMs, stepMs) - firstMs) / stepMs) + 1);
   const series = keys.map(({ label }) => ({ label, calls: Array<number>(steps).fill(0) }));
@@ -116,6 +102,7 @@ export function makeCallChart(
       total: calls.reduce((sum, count) => sum + count, 0),
       bars: calls.map((count, i) => toBar(count, i, most, starts[i]!)),
     })),
+    /** Also the width of the chart in units. */
     steps,
     stepMs,
     most,
@@ -125,6 +112,7 @@ export function makeCallChart(
   };
 }
 
+/** The chart is 100 units high; y is measured from the top. */
 function toBar(calls: number, step: number, most: number, start: Date) {
   // The bar for a single call must be visible next to bars for thousands.
   const height = calls === 0 ? 0 : Math.max(2, (calls / most) * 100);

@@ -13,18 +13,7 @@ import {
 } from './key-use-queries.js';
 import type { AnyScope } from './scopes.js';
 
-/** Collects calls in memory and writes them at least once a minute, to avoid a write per request. */
-export interface KeyUse {
-  /** `scope` is null if the route accepts any valid key. */
-  touch(hashedSecret: string, scope: AnyScope | null): void;
-  /** The counts of unknown keys are discarded on write. */
-  refuse(hashedSecret: string, refusal: CallRefusal): void;
-  /** Affects only the order of the checks, never access. */
-  hasSeen(hashedSecret: string): boolean;
-  forget(hashedSecret: string): void;
-  /** After a failure, the calls stay for the next flush. */
-  flush(): Promise<void>;
-}
+export type KeyUse = ReturnType<typeof createKeyUse>;
 
 export const GATHERED_MS = 30_000;
 
@@ -42,10 +31,11 @@ interface Write {
   uses: Use[];
 }
 
+/** Collects calls in memory and writes them at least once a minute, to avoid a write per request. */
 export function createKeyUse(
   { db, clock, log }: { db: Database; clock: Clock; log: Logger },
   { maxCells = MAX_CELLS } = {},
-): KeyUse {
+) {
   const gathered = gatherUse(clock, maxCells);
   /** Each is retried unchanged until the database confirms it, unless its shard group no longer exists. */
   let writes: Write[] = [];
@@ -98,14 +88,18 @@ export function createKeyUse(
   }
 
   return {
-    refuse: (hashedSecret, refusal) => gathered.refuse(hashedSecret, refusal),
-    touch(hashedSecret, scope) {
+    /** The counts of unknown keys are discarded on write. */
+    refuse: gathered.refuse,
+    /** `scope` is null if the route accepts any valid key. */
+    touch(hashedSecret: string, scope: AnyScope | null): void {
       gathered.count(hashedSecret, scope);
       if (seen.size >= MAX_SEEN) seen.clear();
       seen.add(hashedSecret);
     },
-    hasSeen: (hashedSecret) => seen.has(hashedSecret),
-    forget: (hashedSecret) => void seen.delete(hashedSecret),
+    /** Affects only the order of the checks, never access. */
+    hasSeen: (hashedSecret: string) => seen.has(hashedSecret),
+    forget: (hashedSecret: string) => void seen.delete(hashedSecret),
+    /** After a failure, the calls stay for the next flush. */
     flush: () => (work = work.then(write)),
   };
 }

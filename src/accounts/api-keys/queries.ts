@@ -4,6 +4,7 @@ import {
   count,
   desc,
   eq,
+  getTableColumns,
   gt,
   gte,
   inArray,
@@ -18,7 +19,7 @@ import {
 } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { firstRow } from '../../core/db/sql.js';
+import { firstRow, hasRow } from '../../core/db/sql.js';
 import { managingRoles, memberships, users } from '../organizations/table.js';
 import type { CallRefusal } from './key-use-queries.js';
 import { apiKeyCalls, apiKeyDirectory, apiKeys, apiKeyScopeUse } from './table.js';
@@ -27,20 +28,16 @@ export type KeyState = 'active' | 'grace' | 'expired' | 'revoked';
 
 const keySuccessor = alias(apiKeys, 'successor');
 
-const keyMetadata = {
-  id: apiKeys.id,
-  name: apiKeys.name,
-  prefix: apiKeys.prefix,
-  scopes: apiKeys.scopes,
-  livemode: apiKeys.livemode,
-  lastUsedAt: apiKeys.lastUsedAt,
-  expiresAt: apiKeys.expiresAt,
-  revokedAt: apiKeys.revokedAt,
-  createdAt: apiKeys.createdAt,
-  createdBy: apiKeys.createdBy,
-  rotatedFromId: apiKeys.rotatedFromId,
-  successorId: keySuccessor.id,
-};
+const {
+  orgId: _orgId,
+  hashedSecret: _hashedSecret,
+  serviceKeyId,
+  archivedAt: _archivedAt,
+  watchedUntil: _watchedUntil,
+  ...shown
+} = getTableColumns(apiKeys);
+
+const keyMetadata = { ...shown, successorId: keySuccessor.id };
 
 const isSuccessor = and(eq(keySuccessor.orgId, apiKeys.orgId), eq(keySuccessor.rotatedFromId, apiKeys.id));
 
@@ -62,26 +59,22 @@ export async function listKeyNames(orm: Orm, orgId: string): Promise<Map<string,
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
-export async function findKeyByHash(
-  orm: Orm,
-  orgId: string,
-  hashedSecret: string,
-): Promise<{ id: string } | undefined> {
+export function hasKeyOfHash(orm: Orm, orgId: string, hashedSecret: string): Promise<boolean> {
   const isSame = and(eq(apiKeys.hashedSecret, hashedSecret), eq(apiKeys.orgId, orgId));
-  const [row] = await orm.select({ id: apiKeys.id }).from(apiKeys).where(isSame);
-  return row;
+  return hasRow(orm.select({ id: apiKeys.id }).from(apiKeys).where(isSame));
 }
 
 /** Newest first. `afterId` always exists, because keys are never deleted. */
 export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: number; afterId?: string }) {
   return selectKeys(orm)
-    .where(and(isOwnKey(orgId), afterId === undefined ? undefined : isOlderThan(orgId, afterId)))
+    .where(and(isOwnKey(orgId), afterId === undefined ? undefined : isBeyond(orgId, '<', afterId)))
     .orderBy(desc(apiKeys.createdAt), desc(apiKeys.id))
     .limit(limit);
 }
 
-const isOlderThan = (orgId: string, id: string): SQL =>
-  sql`(${apiKeys.createdAt}, ${apiKeys.id}) < (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
+/** Older with `<`, newer with `>`. */
+const isBeyond = (orgId: string, side: '<' | '>', id: string): SQL =>
+  sql`(${apiKeys.createdAt}, ${apiKeys.id}) ${sql.raw(side)} (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
 
 export async function insertKey(tx: Tx, row: typeof apiKeys.$inferInsert): Promise<void> {
   const { hashedSecret, orgId } = row;
@@ -89,26 +82,19 @@ export async function insertKey(tx: Tx, row: typeof apiKeys.$inferInsert): Promi
   await tx.insert(apiKeys).values(row);
 }
 
-export async function updateKey(
+export const updateKey = (
   tx: Tx,
   orgId: string,
   id: string,
   values: { name?: string; expiresAt?: Date; revokedAt?: Date },
-): Promise<void> {
-  await tx
+): Promise<unknown> =>
+  tx
     .update(apiKeys)
     .set(values)
     .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id)));
-}
 
-export async function isAnyKeyWatched(orm: Orm, now: Date): Promise<boolean> {
-  const rows = await orm
-    .select({ id: apiKeys.id })
-    .from(apiKeys)
-    .where(gt(apiKeys.watchedUntil, now))
-    .limit(1);
-  return rows.length > 0;
-}
+export const isAnyKeyWatched = (orm: Orm, now: Date): Promise<boolean> =>
+  hasRow(orm.select({ id: apiKeys.id }).from(apiKeys).where(gt(apiKeys.watchedUntil, now)).limit(1));
 
 /** Writes nothing if the mark was renewed recently. */
 export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): Promise<void> {
@@ -154,7 +140,7 @@ const selectDetails = (orm: Orm) =>
   orm
     .select({
       ...keyMetadata,
-      serviceKeyId: apiKeys.serviceKeyId,
+      serviceKeyId,
       successorPrefix: keySuccessor.prefix,
       successorCreatedAt: keySuccessor.createdAt,
       previousPrefix: previous.prefix,
@@ -197,8 +183,8 @@ export async function listKeyDetails(
     .where(
       and(
         isLike(orgId, filter, now),
-        afterId === undefined ? undefined : isOlderThan(orgId, afterId),
-        beforeId === undefined ? undefined : isNewerThan(orgId, beforeId),
+        afterId === undefined ? undefined : isBeyond(orgId, '<', afterId),
+        beforeId === undefined ? undefined : isBeyond(orgId, '>', beforeId),
       ),
     )
     .limit(limit);
@@ -211,7 +197,7 @@ export async function countKeys(
   orgId: string,
   { filter, now, firstId }: { filter: KeyFilter; now: Date; firstId: string | undefined },
 ): Promise<{ total: number; newer: number }> {
-  const isNewer = firstId === undefined ? sql`false` : isNewerThan(orgId, firstId);
+  const isNewer = firstId === undefined ? sql`false` : isBeyond(orgId, '>', firstId);
   const [row] = await orm
     .select({ total: count(), newer: sql`count(*) filter (where ${isNewer})`.mapWith(Number) })
     .from(apiKeys)
@@ -219,9 +205,6 @@ export async function countKeys(
     .where(isLike(orgId, filter, now));
   return row!;
 }
-
-const isNewerThan = (orgId: string, id: string): SQL =>
-  sql`(${apiKeys.createdAt}, ${apiKeys.id}) > (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
 
 const isLike = (orgId: string, { state, livemode, search }: KeyFilter, now: Date): SQL | undefined =>
   and(

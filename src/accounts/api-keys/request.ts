@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import { AppError } from '../../core/errors.js';
+import { AppError, found } from '../../core/errors.js';
 import { readPathId } from '../../core/http/request.js';
 import { sessionOf } from '../identity/session/session.js';
 import { isManager } from '../organizations/table.js';
@@ -24,11 +24,8 @@ export async function requireOwnKeyDetails(deps: KeyDeps, orgId: string, id: str
   return key;
 }
 
-export async function requireKeyDetails({ db }: KeyDeps, orgId: string, id: string): Promise<KeyDetails> {
-  const key = await findKeyDetails(db.orm, orgId, id);
-  if (!key) throw new AppError('not_found', 'There is no such API key.');
-  return key;
-}
+export const requireKeyDetails = async ({ db }: KeyDeps, orgId: string, id: string): Promise<KeyDetails> =>
+  found(await findKeyDetails(db.orm, orgId, id), 'There is no such API key.');
 
 export async function showBudget({ db, clock, config }: KeyDeps, res: Response) {
   const now = clock.now();

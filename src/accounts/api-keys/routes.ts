@@ -7,9 +7,9 @@ import { defineRoute, json } from '../../core/reference/define-route.js';
 import { sessionOf } from '../identity/session/session.js';
 import { organizations } from '../organizations/table.js';
 import { readChangeBudget, requireKey, toApiKeyJson, type KeyDeps } from './api-keys.js';
-import { readHashedSecret, type KeyReader } from './bearer-key.js';
+import { readHashedSecret } from './bearer-key.js';
 import { decodeCursor, encodeCursor } from '../../core/ids.js';
-import type { KeyUse } from './key-use.js';
+import type { CallDeps } from './key-use.js';
 import { listKeys } from './queries.js';
 import { readId, setBudgetHeaders } from './request.js';
 import { apiKeyAnswerSchema, apiKeyListSchema, listApiKeysSchema, ownKeySchema } from './schema.js';
@@ -62,10 +62,7 @@ const one = defineRoute({
 
 export const apiKeyReadRoutes = [list, one];
 
-interface OwnKeyDeps extends Pick<Context, 'db' | 'clock'> {
-  keys: KeyReader;
-  keyUse: KeyUse;
-}
+type OwnKeyDeps = CallDeps & Pick<Context, 'db' | 'clock'>;
 
 export const ownKeyRoute = defineRoute({
   method: 'get',

@@ -1,4 +1,4 @@
-import { and, count, eq, gt } from 'drizzle-orm';
+import { and, eq, gt } from 'drizzle-orm';
 import type { MailConfig, ServiceConfig } from '../../core/config.js';
 import type { Tx } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
@@ -48,13 +48,9 @@ export async function queueMail(
   return true;
 }
 
-async function countLately(tx: Tx, kind: MailKind, to: string, at: Date): Promise<number> {
+function countLately(tx: Tx, kind: MailKind, to: string, at: Date): Promise<number> {
   const since = new Date(at.getTime() - HOUR_MS);
-  const [row] = await tx
-    .select({ lately: count() })
-    .from(mails)
-    .where(and(eq(mails.toAddress, to), eq(mails.kind, kind), gt(mails.createdAt, since)));
-  return row!.lately;
+  return tx.$count(mails, and(eq(mails.toAddress, to), eq(mails.kind, kind), gt(mails.createdAt, since)));
 }
 
 /** A user may choose the name: mail clients must not turn it into a link. */

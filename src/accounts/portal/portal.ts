@@ -88,11 +88,8 @@ async function requireManager(tx: Tx, organization: Organization, email: string)
 }
 
 /** A vendor cannot vouch for what these Organizations demand. */
-export function whyNoKeys({
-  name,
-  requireSingleSignOn,
-  requireSecondFactor,
-}: Pick<Organization, 'name' | 'requireSingleSignOn' | 'requireSecondFactor'>): string | undefined {
+export function whyNoKeys(organization: Organization): string | undefined {
+  const { name, requireSingleSignOn, requireSecondFactor } = organization;
   if (requireSingleSignOn) return `${name} requires single sign-on`;
   return requireSecondFactor ? `${name} requires a second factor` : undefined;
 }

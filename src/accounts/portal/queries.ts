@@ -1,5 +1,6 @@
 import { and, desc, eq, getTableColumns, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
+import { hasChanged, firstRow } from '../../core/db/sql.js';
 import { memberships, organizations, users } from '../organizations/table.js';
 import { operators } from '../identity/table.js';
 import { serviceKeys } from '../service-keys/table.js';
@@ -51,30 +52,28 @@ export const findSession = async (orm: Orm, hashedToken: string, now: Date) =>
 export const listSessions = (orm: Orm, organizationId: string, now: Date, limit: number) =>
   selectSessions(orm, eq(portalSessions.organizationId, organizationId), now, limit);
 
-export async function insertSession(tx: Tx, row: typeof portalSessions.$inferInsert): Promise<void> {
-  await tx.insert(portalSessions).values(row);
-}
+export const insertSession = (tx: Tx, row: typeof portalSessions.$inferInsert): Promise<unknown> =>
+  tx.insert(portalSessions).values(row);
 
 /** False if the link was opened before, or was created before `since`. */
-export async function openSession(
+export const openSession = (
   orm: Orm,
   hashedLink: string,
   { hashedToken, since, now }: { hashedToken: string; since: Date; now: Date },
-): Promise<boolean> {
-  const opened = await orm
-    .update(portalSessions)
-    .set({ hashedToken })
-    .where(
-      and(
-        eq(portalSessions.hashedLink, hashedLink),
-        isNull(portalSessions.hashedToken),
-        gt(portalSessions.createdAt, since),
-        gt(portalSessions.expiresAt, now),
+): Promise<boolean> =>
+  hasChanged(
+    orm
+      .update(portalSessions)
+      .set({ hashedToken })
+      .where(
+        and(
+          eq(portalSessions.hashedLink, hashedLink),
+          isNull(portalSessions.hashedToken),
+          gt(portalSessions.createdAt, since),
+          gt(portalSessions.expiresAt, now),
+        ),
       ),
-    )
-    .returning({ id: portalSessions.id });
-  return opened.length > 0;
-}
+  );
 
 export async function deleteSessions(tx: Tx, organizationId: string, now: Date): Promise<number> {
   const deleted = await tx
@@ -87,19 +86,18 @@ export async function deleteSessions(tx: Tx, organizationId: string, now: Date):
 export const deleteSession = (orm: Orm, id: string): Promise<unknown> =>
   orm.delete(portalSessions).where(eq(portalSessions.id, id));
 
-export async function deleteExpiredPortalSessions(orm: Orm, now: Date): Promise<void> {
-  await orm.delete(portalSessions).where(lte(portalSessions.expiresAt, now));
-}
+export const deleteExpiredPortalSessions = (orm: Orm, now: Date): Promise<unknown> =>
+  orm.delete(portalSessions).where(lte(portalSessions.expiresAt, now));
 
 /** Locks the session and the membership, so that neither ends before the commit. */
-export async function lockMember(tx: Orm, hashedToken: string, now: Date) {
-  const [member] = await tx
-    .select({ role: memberships.role, organization: organizations })
-    .from(portalSessions)
-    .innerJoin(memberships, isOfMember)
-    .innerJoin(organizations, eq(organizations.id, portalSessions.organizationId))
-    .leftJoin(serviceKeys, eq(serviceKeys.id, portalSessions.serviceKeyId))
-    .where(and(eq(portalSessions.hashedToken, hashedToken), isAlive(now)))
-    .for('share', { of: [portalSessions, memberships] });
-  return member;
-}
+export const lockMember = (tx: Orm, hashedToken: string, now: Date) =>
+  firstRow(
+    tx
+      .select({ role: memberships.role, organization: organizations })
+      .from(portalSessions)
+      .innerJoin(memberships, isOfMember)
+      .innerJoin(organizations, eq(organizations.id, portalSessions.organizationId))
+      .leftJoin(serviceKeys, eq(serviceKeys.id, portalSessions.serviceKeyId))
+      .where(and(eq(portalSessions.hashedToken, hashedToken), isAlive(now)))
+      .for('share', { of: [portalSessions, memberships] }),
+  );

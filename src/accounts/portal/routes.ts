@@ -8,12 +8,10 @@ import { parseExactly } from '../../core/http/validate.js';
 import { defineRoute, json, type RouteDescription } from '../../core/reference/define-route.js';
 import { preferKeyError, readHashedSecret } from '../api-keys/bearer-key.js';
 import { authenticateCall, type CallDeps } from '../api-keys/key-use.js';
-import { keyAuthority } from '../api-keys/authority.js';
-import { change } from '../audit/audit.js';
+import { changeByKey } from '../api-keys/authority.js';
 import { deletedResponses, operatorRoute } from '../identity/operator/define-route.js';
 import { MAX_BODY_BYTES, sendDeleted } from '../identity/operator/http.js';
 import { whereaboutsOf } from '../identity/session/session.js';
-import { lockOrganizationId } from '../organizations/table.js';
 import { ofOrganization } from '../service-keys/routes.js';
 import { createPortalSession, endPortalSessions, type NewPortalSession } from './portal.js';
 import { portalSessionInputSchema, portalSessionSchema } from './schema.js';
@@ -71,14 +69,14 @@ async function readInput(req: Request, res: Response) {
 async function authenticateVendor(deps: PortalDeps, request: Request<object>, res: Response) {
   const req = request as Request;
   const { scope } = description;
-  const { orgId, keyId, serviceKeyId } = await authenticateCall(deps, readHashedSecret(req), scope);
-  const by = { ...keyAuthority(orgId, keyId, scope), lock: (tx: Tx) => lockOrganizationId(tx, orgId) };
+  const key = await authenticateCall(deps, readHashedSecret(req), scope);
+  const { serviceKeyId } = key;
   const source = { ...whereaboutsOf(req, res, deps.clock), actor: `service_key:${serviceKeyId}` };
   return {
     slug: String(req.params.slug),
     source,
     serviceKeyId,
-    change: <T>(work: (tx: Tx) => Promise<T>) => change(deps, by, work),
+    change: <T>(work: (tx: Tx) => Promise<T>) => changeByKey(deps, key, scope, work),
   };
 }
 

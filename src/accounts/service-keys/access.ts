@@ -19,7 +19,7 @@ import {
 } from '../api-keys/bearer-key.js';
 import type { LimitCalls } from '../api-keys/guards.js';
 import type { CallDeps } from '../api-keys/key-use.js';
-import { findKeyByHash, insertKey } from '../api-keys/queries.js';
+import { hasKeyOfHash, insertKey } from '../api-keys/queries.js';
 import type { ServiceScope } from '../api-keys/scopes.js';
 import { change, recordAudit, type Authority } from '../audit/audit.js';
 import { getOrganization } from '../identity/organizations/organizations.js';
@@ -65,7 +65,7 @@ export function createServiceAccess({ db, clock }: Pick<Context, 'db' | 'clock'>
     const organization = await getOrganization(db.orm, slug);
     refuseArchived(organization);
     const hashedSecret = hashFor(hash, slug);
-    if (await findKeyByHash(db.orm, organization.id, hashedSecret)) return;
+    if (await hasKeyOfHash(db.orm, organization.id, hashedSecret)) return;
     let key: ServiceKeyRow | undefined;
     const by: Authority = {
       // A revocation waits for the lock, and then ends the new row, too.
@@ -76,7 +76,7 @@ export function createServiceAccess({ db, clock }: Pick<Context, 'db' | 'clock'>
     };
     await change({ db, clock }, by, async (tx) => {
       refuseArchived((await lockOrganization(tx, { id: organization.id }))!);
-      if (await findKeyByHash(tx, organization.id, hashedSecret)) return;
+      if (await hasKeyOfHash(tx, organization.id, hashedSecret)) return;
       const { id, name, prefix, livemode, scopes, expiresAt } = key!;
       const row = {
         id: uuid(),

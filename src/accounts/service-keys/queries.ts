@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, gte, inArray, isNull, lt, max, or, sum } from 'drizzle-orm';
+import { and, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, max, or, sum } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { apiKeyCalls, apiKeys } from '../api-keys/table.js';
@@ -7,21 +7,11 @@ import { serviceKeys } from './table.js';
 
 const successor = alias(serviceKeys, 'successor');
 
+const { hashedSecret: _hashedSecret, ...shown } = getTableColumns(serviceKeys);
+
 const selectKeys = (orm: Orm) =>
   orm
-    .select({
-      id: serviceKeys.id,
-      name: serviceKeys.name,
-      prefix: serviceKeys.prefix,
-      scopes: serviceKeys.scopes,
-      livemode: serviceKeys.livemode,
-      lastUsedAt: serviceKeys.lastUsedAt,
-      expiresAt: serviceKeys.expiresAt,
-      revokedAt: serviceKeys.revokedAt,
-      createdAt: serviceKeys.createdAt,
-      rotatedFromId: serviceKeys.rotatedFromId,
-      successorId: successor.id,
-    })
+    .select({ ...shown, successorId: successor.id })
     .from(serviceKeys)
     .leftJoin(successor, eq(successor.rotatedFromId, serviceKeys.id));
 
@@ -79,9 +69,8 @@ export const listServiceKeyCalls = (orm: Orm, id: string, since: Date, limit: nu
     .limit(limit);
 };
 
-export async function insertServiceKey(tx: Tx, row: typeof serviceKeys.$inferInsert): Promise<void> {
-  await tx.insert(serviceKeys).values(row);
-}
+export const insertServiceKey = (tx: Tx, row: typeof serviceKeys.$inferInsert): Promise<unknown> =>
+  tx.insert(serviceKeys).values(row);
 
 /** Ends the key for every Organization, too. A call that uses it for a first Organization waits for this lock. */
 export async function endServiceKey(

@@ -4,16 +4,12 @@ import { idField } from '../../core/http/fields.js';
 import { createApiKeySchema, apiKeySchema } from '../api-keys/schema.js';
 import { serviceScopes } from '../api-keys/scopes.js';
 
-const { name, expiresAt } = createApiKeySchema.shape;
-export const serviceKeyInputSchema = z
-  .strictObject({
-    name,
-    livemode: z.boolean().describe('True for a live key, false for a test key.'),
+export const serviceKeyInputSchema = createApiKeySchema
+  .extend({
     scopes: withoutRepeats(
       z.array(z.enum(serviceScopes)).min(1, 'must have at least one scope'),
       'scope',
     ).describe('What the key may do for every Organization, for its whole life. None is a default.'),
-    expiresAt,
   })
   .meta({ id: 'ServiceKeyInput' });
 

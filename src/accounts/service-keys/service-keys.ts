@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
+import { AppError, found } from '../../core/errors.js';
 import { generateSecret, hashSecret } from '../api-keys/bearer-key.js';
 import { endOfGrace, refuseStale, refuseUnlessActive, stateOf } from '../api-keys/api-keys.js';
 import { recordOperatorAudit } from '../audit/audit.js';
@@ -60,11 +60,8 @@ export async function revokeServiceKey(tx: Tx, id: string, source: Source): Prom
   return { ...key, revokedAt: source.at };
 }
 
-export async function getServiceKey(orm: Orm, id: string): Promise<ServiceKey> {
-  const key = await findServiceKey(orm, id);
-  if (!key) throw new AppError('not_found', 'There is no such service key.');
-  return key;
-}
+export const getServiceKey = async (orm: Orm, id: string): Promise<ServiceKey> =>
+  found(await findServiceKey(orm, id), 'There is no such service key.');
 
 type Values = Pick<ServiceKey, 'id' | 'name' | 'livemode' | 'scopes' | 'expiresAt' | 'rotatedFromId'>;
 

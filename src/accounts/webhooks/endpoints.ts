@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { z } from 'zod';
 import { recordAudit, byService, change } from '../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError, placeError } from '../../core/errors.js';
+import { AppError, found, placeError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { firstIdOf, isFreshId, newId } from '../../core/ids.js';
 import { MINUTE_MS } from '../../core/time.js';
@@ -249,11 +249,8 @@ export async function resealWebhookSecrets(deps: EndpointDeps): Promise<void> {
 
 const RESEALED = 100;
 
-export async function requireEndpoint(orm: Orm, orgId: string, id: string): Promise<EndpointRow> {
-  const endpoint = await findEndpoint(orm, orgId, id);
-  if (!endpoint) throw new AppError('not_found', 'There is no such endpoint.');
-  return endpoint;
-}
+export const requireEndpoint = async (orm: Orm, orgId: string, id: string): Promise<EndpointRow> =>
+  found(await findEndpoint(orm, orgId, id), 'There is no such endpoint.');
 
 export const noDelivery = () => new AppError('not_found', 'There is no such delivery.');
 

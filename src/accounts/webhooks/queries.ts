@@ -35,22 +35,18 @@ export const listEndpoints = (orm: Orm, orgId: string) =>
 export const findEndpoint = (orm: Orm, orgId: string, id: string) =>
   firstRow(orm.select(shown).from(webhookEndpoints).where(isEndpoint(orgId, id)));
 
-export async function insertEndpoint(tx: Tx, row: typeof webhookEndpoints.$inferInsert): Promise<void> {
-  await tx.insert(webhookEndpoints).values(row);
-}
+export const insertEndpoint = (tx: Tx, row: typeof webhookEndpoints.$inferInsert): Promise<unknown> =>
+  tx.insert(webhookEndpoints).values(row);
 
-export async function updateEndpoint(
+export const updateEndpoint = (
   tx: Tx,
   orgId: string,
   id: string,
   values: Partial<Omit<typeof webhookEndpoints.$inferInsert, 'orgId' | 'id'>>,
-): Promise<void> {
-  await tx.update(webhookEndpoints).set(values).where(isEndpoint(orgId, id));
-}
+): Promise<unknown> => tx.update(webhookEndpoints).set(values).where(isEndpoint(orgId, id));
 
-export async function pausePosts(orm: Orm, orgId: string, id: string, until: Date): Promise<void> {
-  await orm.update(webhookEndpoints).set({ nextPostAt: until }).where(isEndpoint(orgId, id));
-}
+export const pausePosts = (orm: Orm, orgId: string, id: string, until: Date): Promise<unknown> =>
+  orm.update(webhookEndpoints).set({ nextPostAt: until }).where(isEndpoint(orgId, id));
 
 /** Encrypted. */
 export async function findSecret(tx: Tx, orgId: string, id: string): Promise<string> {
@@ -62,9 +58,8 @@ export async function findSecret(tx: Tx, orgId: string, id: string): Promise<str
 }
 
 /** The next clean-up deletes the remaining deliveries. */
-export async function deleteEndpoint(tx: Tx, orgId: string, id: string): Promise<void> {
-  await tx.delete(webhookEndpoints).where(isEndpoint(orgId, id));
-}
+export const deleteEndpoint = (tx: Tx, orgId: string, id: string): Promise<unknown> =>
+  tx.delete(webhookEndpoints).where(isEndpoint(orgId, id));
 
 export interface DeliveryFilter {
   status?: DeliveryStatus | undefined;

@@ -27,6 +27,12 @@ export const when = (applies: unknown, text: string): string => (applies ? text 
 /** Columns of a hot statement's text; those that do not apply are false. */
 export const list = (...columns: (string | false)[]): string => columns.filter(Boolean).join(', ');
 
+type Value = string | number | boolean | null | undefined;
+
+/** An array of each named field of the rows, for `unnest`. */
+export const columnArrays = <Row extends object>(rows: readonly Row[], ...names: (keyof Row)[]): string[] =>
+  names.map((name) => textArray(rows.map((row) => (row[name] as Value)?.toString() ?? null)));
+
 export const intArray = (values: readonly number[]): string => `{${values.join(',')}}`;
 
 /** Decimals need no quoting. */
@@ -38,7 +44,17 @@ export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
   return (result as { rows: T[] }).rows;
 }
 
+/** All reads of `work` see the same state. */
+export const inSnapshot = <T>(orm: Orm, work: (tx: Orm) => Promise<T>): Promise<T> =>
+  orm.transaction(work, { isolationLevel: 'repeatable read', accessMode: 'read only' });
+
 export const firstRow = async <T>(rows: PromiseLike<T[]>): Promise<T | undefined> => (await rows)[0];
+
+export const hasRow = async (rows: PromiseLike<unknown[]>): Promise<boolean> => (await rows).length > 0;
+
+/** For a statement that writes rows. */
+export const hasChanged = async (statement: { returning(): PromiseLike<unknown[]> }): Promise<boolean> =>
+  hasRow(statement.returning());
 
 export const selectRow = <T>(orm: Orm, query: SQL): Promise<T | undefined> =>
   firstRow(selectRows<T>(orm, query));

@@ -3,19 +3,16 @@ import type { Request, Response } from 'express';
 import { chooseEncoding, compress, sendEncoded, type Encoding } from './encoding.js';
 import { hasCopy } from './request.js';
 
-/** Only the last fields change over time. */
-export interface CachedAnswer {
-  /** Hash of all but the last fields. */
-  version: string;
-  /** The bytes are cached for each encoding until the last fields change. */
-  encode(encoding: Encoding, lastFields: object): Promise<Buffer>;
-}
+export type CachedAnswer = ReturnType<typeof createCachedAnswer>;
 
-export function createCachedAnswer(fields: object): CachedAnswer {
+/** Only the last fields change over time. */
+export function createCachedAnswer(fields: object) {
   const encoded = new Map<Encoding, { end: string; bytes: Promise<Buffer> }>();
   return {
+    /** Hash of all but the last fields. */
     version: createHash('sha256').update(JSON.stringify(fields)).digest('base64url').slice(0, 22),
-    encode(encoding, lastFields) {
+    /** The bytes are cached for each encoding until the last fields change. */
+    encode(encoding: Encoding, lastFields: object): Promise<Buffer> {
       const end = JSON.stringify(lastFields);
       const known = encoded.get(encoding);
       if (known?.end === end) return known.bytes;

@@ -31,16 +31,13 @@ interface Line {
   waiting: [IncomingMessage, ServerResponse][];
 }
 
-export interface Lines {
-  take: (req: IncomingMessage, res: ServerResponse) => void;
-  answersOf: (socket: Socket) => readonly ServerResponse[];
-}
+export type Lines = ReturnType<typeof createLines>;
 
 /**
  * Node would start all pipelined requests at once. Each waiting request takes a few kilobytes, and only an attacker
  * pipelines many, so too many close the connection. Clients may repeat them (RFC 9112, 9.3.2).
  */
-export function createLines(listener: RequestListener): Lines {
+export function createLines(listener: RequestListener) {
   const lines = new WeakMap<Socket, Line>();
 
   function start(line: Line, req: IncomingMessage, res: ServerResponse): void {
@@ -54,7 +51,7 @@ export function createLines(listener: RequestListener): Lines {
   }
 
   return {
-    take: (req, res) => {
+    take: (req: IncomingMessage, res: ServerResponse): void => {
       let line = lines.get(req.socket);
       if (line === undefined) lines.set(req.socket, (line = { answers: [], waiting: [] }));
       if (req.socket.destroyed) return;
@@ -62,7 +59,7 @@ export function createLines(listener: RequestListener): Lines {
       else if (line.waiting.length < MAX_WAITING) line.waiting.push([req, res]);
       else req.socket.destroy();
     },
-    answersOf: (socket) => lines.get(socket)?.answers ?? [],
+    answersOf: (socket: Socket): readonly ServerResponse[] => lines.get(socket)?.answers ?? [],
   };
 }
 

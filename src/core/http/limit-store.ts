@@ -104,31 +104,19 @@ class FallbackStore implements LimitStore {
   }
 
   increment(key: string): Promise<ClientRateLimitInfo> {
-    return this.count(
-      () => this.redis.increment(key),
-      () => this.memory.increment(key),
-    );
+    return this.count((store) => store.increment(key));
   }
 
   decrement(key: string): Promise<void> {
-    return this.count(
-      () => this.redis.decrement(key),
-      () => this.memory.decrement(key),
-    );
+    return this.count((store) => store.decrement(key));
   }
 
   resetKey(key: string): Promise<void> {
-    return this.count(
-      () => this.redis.resetKey(key),
-      () => this.memory.resetKey(key),
-    );
+    return this.count((store) => store.resetKey(key));
   }
 
   async get(key: string): Promise<ClientRateLimitInfo | undefined> {
-    const info = await this.count(
-      () => this.redis.get(key),
-      () => this.memory.get(key),
-    );
+    const info = await this.count((store) => store.get(key));
     // The library returns NaN if Redis has no count.
     return Number.isNaN(info?.totalHits) ? undefined : info;
   }
@@ -137,15 +125,15 @@ class FallbackStore implements LimitStore {
     this.memory.shutdown();
   }
 
-  private async count<T>(shared: () => Promise<T>, own: () => Promise<T>): Promise<T> {
+  private async count<T>(ask: (store: RedisStore | ProcessStore) => Promise<T>): Promise<T> {
     if (this.link.isUp) {
       try {
-        return await this.link.run(shared);
+        return await this.link.run(() => ask(this.redis));
       } catch {
         // The link has logged the failure.
       }
     }
     this.metrics.limitStoreFailures.inc();
-    return own();
+    return ask(this.memory);
   }
 }

@@ -65,24 +65,26 @@ export function toAppError(error: unknown): AppError {
       retryAfterSeconds: 1,
     });
   }
-  const { type, status } = error as { type?: unknown; status?: unknown };
-  if (type === 'entity.parse.failed')
-    return new AppError('invalid_json', 'The body is not valid JSON.', { cause: error });
-  if (type === 'entity.too.large')
-    return new AppError('body_too_large', 'The body is too large.', { cause: error });
-  if (type === 'encoding.unsupported' || type === 'charset.unsupported') {
-    return new AppError('unsupported_media_type', 'Send UTF-8 JSON, plain or gzip.', { cause: error });
-  }
-  if (status === 400)
-    return new AppError('invalid_request', 'The request could not be read.', { cause: error });
-  return new AppError(
-    'internal',
-    'Something went wrong on our side. Quote the request id when you report it.',
-    {
-      cause: error,
-    },
-  );
+  const { type, status } = error as { type?: string; status?: unknown };
+  const [code, detail] = parserErrors.get(type) ?? (status === 400 ? unreadable : defect);
+  return new AppError(code, detail, { cause: error });
 }
+
+type Refusal = [code: ErrorCode, detail: string];
+const unsupported: Refusal = ['unsupported_media_type', 'Send UTF-8 JSON, plain or gzip.'];
+const unreadable: Refusal = ['invalid_request', 'The request could not be read.'];
+const defect: Refusal = [
+  'internal',
+  'Something went wrong on our side. Quote the request id when you report it.',
+];
+
+/** By the type that Express's parsers set. */
+const parserErrors = new Map<string | undefined, Refusal>([
+  ['entity.parse.failed', ['invalid_json', 'The body is not valid JSON.']],
+  ['entity.too.large', ['body_too_large', 'The body is too large.']],
+  ['encoding.unsupported', unsupported],
+  ['charset.unsupported', unsupported],
+]);
 
 export const nothingHere = (): AppError => new AppError('not_found', 'Nothing exists at this address.');
 

@@ -17,18 +17,7 @@ export interface RedisLinkOptions {
   onChange: (isUp: boolean, cause?: unknown) => void;
 }
 
-export interface RedisLink {
-  /** Callers with a fallback should then use it. */
-  readonly isUp: boolean;
-  /** Has no time limit. For use inside `run` and `prepare`. */
-  send(command: string[]): Promise<Reply>;
-  /**
-   * Gives up after 100 ms and ignores late replies.
-   * @throws any failure; Redis then counts as down until a probe succeeds
-   */
-  run<T>(work: () => Promise<T>): Promise<T>;
-  close(): void;
-}
+export type RedisLink = ReturnType<typeof openRedisLink>;
 
 type Client = ReturnType<typeof createClient>;
 type Reply = string | number | boolean | (string | number | boolean)[];
@@ -47,7 +36,7 @@ const clientOptions = {
 };
 
 /** Retries forever. Never throws and never blocks. */
-export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOptions): RedisLink {
+export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOptions) {
   let client: Client | undefined;
   let state: 'unknown' | 'up' | 'down' = 'unknown';
   let isClosed = false;
@@ -102,11 +91,14 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   connect().catch(takeDown);
   const timer = setInterval(() => void check(), PROBE_EVERY_MS).unref();
   return {
+    /** If false, callers with a fallback should use it. */
     get isUp() {
       return state === 'up';
     },
+    /** Has no time limit. For use inside `run` and `prepare`. */
     send,
-    async run(work) {
+    /** Gives up after 100 ms. @throws any failure; Redis then counts as down until a probe succeeds */
+    async run<T>(work: () => Promise<T>): Promise<T> {
       try {
         return await inTime(work());
       } catch (error) {

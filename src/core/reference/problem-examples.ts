@@ -170,39 +170,32 @@ const databaseCodes: ErrorCode[] = ['unavailable', 'internal'];
 export const CLOCK_OFF = "This instance's clock is 3600 s behind the database's.";
 
 function serviceProblems(route: RouteDescription, request: ExampleRequest): Example[] {
-  const { errors = [] } = route;
-  const databaseProblems = [
-    problemExample('unavailable', {
-      summary: 'The database cannot be reached',
-      circumstance: 'database_unreachable',
-      detail: 'The database cannot be reached at the moment.',
-      request,
-    }),
-    problemExample('internal', {
-      summary: 'An internal error',
-      circumstance: 'defect',
-      detail: 'Something went wrong on our side. Quote the request id when you report it.',
-      request,
-    }),
-  ];
-  const memoryProblems = [
-    problemExample('unavailable', {
-      summary: 'The service is shutting down',
-      circumstance: 'draining',
-      detail: 'This instance is shutting down.',
-      request,
-    }),
-  ];
-  const clockProblem = problemExample('clock_off', {
+  const unreachable = problemExample('unavailable', {
+    summary: 'The database cannot be reached',
+    circumstance: 'database_unreachable',
+    detail: 'The database cannot be reached at the moment.',
+    request,
+  });
+  const defect = problemExample('internal', {
+    summary: 'An internal error',
+    circumstance: 'defect',
+    detail: 'Something went wrong on our side. Quote the request id when you report it.',
+    request,
+  });
+  const draining = problemExample('unavailable', {
+    summary: 'The service is shutting down',
+    circumstance: 'draining',
+    detail: 'This instance is shutting down.',
+    request,
+  });
+  const clockOff = problemExample('clock_off', {
     summary: 'The clock of the instance is wrong',
     circumstance: 'clock_off',
     detail: CLOCK_OFF,
     request,
   });
-  const problems = usesDatabase(route)
-    ? databaseProblems
-    : memoryProblems.filter((example) => codesOf(example).some((code) => errors.includes(code)));
-  return mayBeUnavailable(route) ? [...problems, clockProblem] : problems;
+  if (!mayBeUnavailable(route)) return [];
+  return usesDatabase(route) ? [unreachable, defect, clockOff] : [draining, clockOff];
 }
 
 /** Unless the route already has its own example of invalid input. */
@@ -300,63 +293,48 @@ const serviceKey: KeyWords = {
   },
 };
 
-const keyProblems = (good: ExampleRequest, { send, query, credentials }: KeyWords): Example[] => [
-  problemExample('session_cookie_not_allowed', {
-    summary: 'A session cookie in addition to the key',
-    detail: 'Call this route with a key only, without the session cookie.',
-    request: {
-      ...good,
+/** Makes examples of refusals, each of `good` with the changes. */
+const refusalsOf =
+  (good: ExampleRequest) =>
+  (code: ErrorCode, summary: string, detail: string, changes: ExampleRequest, name?: string): Example =>
+    problemExample(code, { summary, detail, request: { ...good, ...changes }, ...(name && { name }) });
+
+function keyProblems(good: ExampleRequest, { send, query, credentials }: KeyWords): Example[] {
+  const refuse = refusalsOf(good);
+  const cookieDetail = 'Call this route with a key only, without the session cookie.';
+  const urlDetail = 'Send the key in the Authorization header. URLs are stored in logs.';
+  return [
+    refuse('session_cookie_not_allowed', 'A session cookie in addition to the key', cookieDetail, {
       credential: credentials.own,
       headers: { ...good.headers, cookie: 'gauge_session=any' },
-    },
-  }),
-  problemExample('key_in_query_string', {
-    summary: 'The key in the URL',
-    detail: 'Send the key in the Authorization header. URLs are stored in logs.',
-    request: { ...good, credential: 'none', query: { ...good.query, ...query } },
-  }),
-  problemExample('missing_key', {
-    summary: 'No key',
-    detail: send,
-    request: { ...good, credential: 'none' },
-  }),
-  problemExample('invalid_key', {
-    summary: 'A key that does not exist',
-    detail: 'There is no such key.',
-    request: { ...good, credential: credentials.unknown },
-  }),
-  problemExample('key_expired', {
-    summary: 'An expired key',
-    detail: 'This key has expired.',
-    request: { ...good, credential: credentials.expired },
-  }),
-  problemExample('key_revoked', {
-    summary: 'A revoked key',
-    detail: 'This key has been revoked.',
-    request: { ...good, credential: credentials.revoked },
-  }),
-];
+    }),
+    refuse('key_in_query_string', 'The key in the URL', urlDetail, {
+      credential: 'none',
+      query: { ...good.query, ...query },
+    }),
+    refuse('missing_key', 'No key', send, { credential: 'none' }),
+    refuse('invalid_key', 'A key that does not exist', 'There is no such key.', {
+      credential: credentials.unknown,
+    }),
+    refuse('key_expired', 'An expired key', 'This key has expired.', { credential: credentials.expired }),
+    refuse('key_revoked', 'A revoked key', 'This key has been revoked.', { credential: credentials.revoked }),
+  ];
+}
 
-const serviceKeyProblems = (good: ExampleRequest, { params, scope }: RouteDescription): Example[] => [
-  ...keyProblems(good, serviceKey),
-  problemExample('invalid_key', {
-    name: 'ownKey',
-    summary: "An Organization's own key",
-    detail: 'This is the API key of an Organization. Call /api/… with it.',
-    request: { ...good, credential: 'liveKey' },
-  }),
-  lacksScope(good, scope!, 'narrowServiceKey'),
-  ...(params && 'slug' in params.shape
-    ? [
-        problemExample('not_found', {
-          name: 'unknownOrganization',
-          summary: 'An unknown Organization',
-          detail: 'There is no Organization "nobody".',
-          request: { ...good, params: { ...good.params, slug: 'nobody' } },
-        }),
-      ]
-    : []),
-];
+function serviceKeyProblems(good: ExampleRequest, { params, scope }: RouteDescription): Example[] {
+  const refuse = refusalsOf(good);
+  const detail = 'This is the API key of an Organization. Call /api/… with it.';
+  const nobody = { params: { ...good.params, slug: 'nobody' } };
+  const unknown = 'There is no Organization "nobody".';
+  return [
+    ...keyProblems(good, serviceKey),
+    refuse('invalid_key', "An Organization's own key", detail, { credential: 'liveKey' }, 'ownKey'),
+    lacksScope(good, scope!, 'narrowServiceKey'),
+    ...(params && 'slug' in params.shape
+      ? [refuse('not_found', 'An unknown Organization', unknown, nobody, 'unknownOrganization')]
+      : []),
+  ];
+}
 
 const lacksScope = (good: ExampleRequest, scope: string, credential: Credential): Example =>
   problemExample('insufficient_scope', {
@@ -397,18 +375,12 @@ const crossSiteProblem = (good: ExampleRequest): Example =>
   });
 
 function operatorProblems(good: ExampleRequest): Example[] {
+  const refuse = refusalsOf(good);
   const wrong: ExampleRequest = { ...good, credential: 'wrongOperator' };
+  const howToSend = 'Send the operator token as `Authorization: Bearer …`.';
   return [
-    problemExample('missing_key', {
-      summary: 'No token',
-      detail: 'Send the operator token as `Authorization: Bearer …`.',
-      request: { ...good, credential: 'none' },
-    }),
-    problemExample('invalid_key', {
-      summary: 'A wrong token',
-      detail: 'This is not the operator token.',
-      request: wrong,
-    }),
+    refuse('missing_key', 'No token', howToSend, { credential: 'none' }),
+    refuse('invalid_key', 'A wrong token', 'This is not the operator token.', wrong),
     problemExample('rate_limited', {
       summary: 'After 30 wrong tokens from an address in a minute',
       circumstance: 'limit_used_up',

@@ -123,14 +123,6 @@ export const hourName = (hour: string, apiKeyId: string, metric: string, dimensi
 
 export const pricedName = (metric: string, creditPrice = '0'): string => `${metric}\n${creditPrice}`;
 
-interface Reading {
-  sha256: string;
-  sums: MetricSum[];
-  events: number;
-  /** After the first `skip` events, in file order. */
-  chunks: Chunk[];
-}
-
 interface ReadOptions {
   /** Events that an earlier run has deleted. */
   skip: number;
@@ -140,18 +132,17 @@ interface ReadOptions {
   onEvents: (count: number) => void;
 }
 
-export async function readArchive(
-  path: string,
-  { skip, chunkSize, onProduct, onEvents }: ReadOptions,
-): Promise<Reading> {
+export async function readArchive(path: string, { skip, chunkSize, onProduct, onEvents }: ReadOptions) {
   const hash = createHash('sha256');
-  const reading: Reading = { sha256: '', sums: [], events: 0, chunks: [] };
+  const sums: MetricSum[] = [];
+  /** After the first `skip` events, in file order. */
+  const chunks: Chunk[] = [];
+  let read = 0;
   let product: ProductSums | undefined;
   let chunk: Chunk | undefined;
   async function endProduct() {
     if (!product) return;
-    for (const [metric, sum] of product.totals)
-      reading.sums.push({ productId: product.productId, metric, ...sum });
+    for (const [metric, sum] of product.totals) sums.push({ productId: product.productId, metric, ...sum });
     await onProduct(product);
   }
   try {
@@ -165,11 +156,11 @@ export async function readArchive(
         }
         addTo(product.totals, metric, quantity);
         addTo(product.hours, hourName(occurredAt.slice(0, 13), apiKeyId, metric, dimensions), quantity);
-        if (reading.events++ < skip) continue;
+        if (read++ < skip) continue;
         const position = { occurredAt, idempotencyKey };
         if (!chunk || chunk.events === chunkSize) {
           chunk = { productId, first: position, last: position, sums: new Map(), events: 0 };
-          reading.chunks.push(chunk);
+          chunks.push(chunk);
         }
         chunk.last = position;
         chunk.events++;
@@ -182,8 +173,7 @@ export async function readArchive(
     if (error instanceof ArchiveError || !isUnreadable(error)) throw error;
     throw new ArchiveError(`${path} cannot be read: ${error.message}`, { cause: error });
   }
-  reading.sha256 = hash.digest('hex');
-  return reading;
+  return { sha256: hash.digest('hex'), sums, chunks };
 }
 
 const isUnreadable = (error: unknown): error is Error =>

@@ -1,8 +1,8 @@
 import type { Request, Response } from 'express';
-import { keyAuthority } from '../../accounts/api-keys/authority.js';
+import { changeByKey } from '../../accounts/api-keys/authority.js';
 import { readHashedSecret } from '../../accounts/api-keys/bearer-key.js';
 import { authenticateCall, type CallDeps } from '../../accounts/api-keys/key-use.js';
-import { change } from '../../accounts/audit/audit.js';
+import type { Tx } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { readJsonBody } from '../../core/http/body.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
@@ -13,7 +13,6 @@ import { operatorRoute } from '../../accounts/identity/operator/define-route.js'
 import { changeAsOperator, readSlug } from '../../accounts/identity/operator/http.js';
 import { getOrganization } from '../../accounts/identity/organizations/organizations.js';
 import { whereaboutsOf } from '../../accounts/identity/session/session.js';
-import { lockOrganizationId } from '../../accounts/organizations/table.js';
 import { correctEvents, type AppliedCorrections, type Correction } from './corrections.js';
 import { correctedSchema, correctionsSchema, MAX_BODY_BYTES, MAX_CORRECTIONS } from './schema.js';
 
@@ -31,26 +30,14 @@ export const correctionRoutes = [
     body: { schema: correctionsSchema, maxBytes: MAX_BODY_BYTES },
     responses: { 200: json('Corrected, durably.', correctedSchema) },
     handler: (deps: CorrectionDeps) => async (req, res) => {
-      const hashedSecret = readHashedSecret(req);
-      const { orgId, keyId, livemode, serviceKeyId } = await authenticateCall(
-        deps,
-        hashedSecret,
-        'usage:correct',
-      );
+      const key = await authenticateCall(deps, readHashedSecret(req), 'usage:correct');
+      const { orgId, keyId, livemode, serviceKeyId } = key;
       const corrections = await readCorrections(req, res);
       const source = { ...whereaboutsOf(req, res, deps.clock), actor: `api_key:${keyId}` };
-      // Locks in the order of member changes that revoke keys.
-      const by = {
-        ...keyAuthority(orgId, keyId, 'usage:correct'),
-        lock: (tx: Parameters<typeof lockOrganizationId>[0]) => lockOrganizationId(tx, orgId),
-      };
-      const request = {
-        orgId,
-        livemode,
-        by: serviceKeyId === null ? 'key' : 'service',
-        corrections,
-      } as const;
-      sendCorrected(res, await change(deps, by, (tx) => correctEvents(tx, request, source)));
+      const by = serviceKeyId === null ? 'key' : 'service';
+      const request = { orgId, livemode, by, corrections } as const;
+      const work = (tx: Tx) => correctEvents(tx, request, source);
+      sendCorrected(res, await changeByKey(deps, key, 'usage:correct', work));
     },
   }),
 ];

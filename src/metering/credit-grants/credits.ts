@@ -32,19 +32,12 @@ export interface CreditGrant extends Omit<
   status: (typeof grantStatuses)[number];
 }
 
-export interface Credits {
-  /** Credits of open grants, minus overdrafts; may be negative. */
-  balance: string;
-  held: string;
-  overdrafts: { productSlug: string; name: string; quantity: string }[];
-  /** Open and scheduled grants in burning order, then the newest closed grants. */
-  grants: CreditGrant[];
-}
+export type Credits = Awaited<ReturnType<typeof readCredits>>;
 
 export const isCurrent = ({ status }: Pick<CreditGrant, 'status'>): boolean =>
   status === 'open' || status === 'scheduled';
 
-export async function readCredits(orm: Orm, id: AccountId, at: Date): Promise<Credits> {
+export async function readCredits(orm: Orm, id: AccountId, at: Date) {
   const { debtors, grants: rows, ...read } = await readAccount(orm, id, at, MAX_CLOSED);
   const { account } = read;
   const places = new Map(account.grants.map((grant, place) => [grant.id, place]));
@@ -56,6 +49,7 @@ export async function readCredits(orm: Orm, id: AccountId, at: Date): Promise<Cr
     .slice(0, MAX_CLOSED);
   const open = current.filter(({ status }) => status === 'open');
   return {
+    /** Credits of open grants, minus overdrafts; may be negative. */
     balance: differenceOf(
       sumDecimals(open.map(({ remaining }) => remaining)),
       sumDecimals(account.overdrafts.map(({ amount }) => amount)),
@@ -68,6 +62,7 @@ export async function readCredits(orm: Orm, id: AccountId, at: Date): Promise<Cr
         quantity: amount,
       }))
       .toSorted((a, b) => (a.productSlug < b.productSlug ? -1 : 1)),
+    /** Open and scheduled grants in burning order, then the newest closed grants. */
     grants: [...current, ...closed],
   };
 }

@@ -1,11 +1,12 @@
 import { v7 as uuid } from 'uuid';
 import { isDeepStrictEqual } from 'node:util';
+import type { z } from 'zod';
 import { recordAudit, recordAudits } from '../../accounts/audit/audit.js';
 import type { Put, Source } from '../../accounts/identity/source.js';
 import { queueWebhook } from '../../accounts/webhooks/outbox.js';
 import { groupBy } from '../../core/collections.js';
 import type { Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
+import { AppError, found } from '../../core/errors.js';
 import { exact } from '../../core/http/json.js';
 import type { Metrics } from '../../core/metrics.js';
 import { fieldError } from '../../core/pages/form.js';
@@ -21,6 +22,7 @@ import {
   type Account,
 } from './account.js';
 import { toGrant, type CreditGrant } from './credits.js';
+import type { grantSchema } from './schema.js';
 import { modeOf, reportBalance } from './watch.js';
 import {
   burn,
@@ -42,14 +44,8 @@ export const MAX_OPEN = 64;
 /** Includes grants that expired in the last 8 days, because late events may still burn them. */
 export const MAX_KEPT = 256;
 /** As sent; absent fields take their defaults. */
-export interface GrantInput {
+export interface GrantInput extends Omit<z.output<typeof grantSchema>, 'amount' | 'livemode'> {
   amount: string;
-  priority?: number | undefined;
-  startsAt?: string | undefined;
-  expiresAt?: string | null | undefined;
-  productSlugs?: string[] | null | undefined;
-  rollover?: { percent: number; for: string } | null | undefined;
-  reason: string;
   /** Slug of the plan that makes the grant. */
   plan?: string | undefined;
 }
@@ -127,8 +123,7 @@ export async function voidGrant(
 ): Promise<CreditGrant> {
   const { at } = source;
   const { account, entries } = await burn(tx, await lockAccount(tx, id), at);
-  const row = await findGrant(tx, id, grantKey);
-  if (!row) throw new AppError('not_found', `There is no credit grant ${grantKey}.`);
+  const row = found(await findGrant(tx, id, grantKey), `There is no credit grant ${grantKey}.`);
   const grant = toGrant(row, { account, entries }, at);
   if (grant.status === 'voided') return grant;
   if (grant.status === 'spent' || grant.status === 'expired')
@@ -256,18 +251,10 @@ function toTimes({ startsAt, expiresAt }: GrantInput, at: Date, mayBeLate: boole
 async function toProductIds(tx: Tx, slugs: string[] | null | undefined): Promise<string[] | null> {
   if (slugs == null) return null;
   const known = await listProductIds(tx, slugs);
-  const errors = slugs.flatMap((slug, index) =>
-    known.has(slug)
-      ? []
-      : [
-          {
-            index,
-            pointer: `/productSlugs/${index}`,
-            code: 'unknown_product' as const,
-            detail: `There is no product "${slug}".`,
-          },
-        ],
-  );
+  const errors = slugs.flatMap((slug, index) => {
+    const place = { index, pointer: `/productSlugs/${index}`, code: 'unknown_product' as const };
+    return known.has(slug) ? [] : [{ ...place, detail: `There is no product "${slug}".` }];
+  });
   if (errors.length > 0)
     throw new AppError('unknown_product', `Nothing was granted. ${errors[0]!.detail}`, { errors });
   return [...known.values()].toSorted();

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { textArray } from '../../core/db/sql.js';
+import { columnArrays } from '../../core/db/sql.js';
 import type { Names, Run, Template } from '../../core/db/client.js';
 import { describeText, textPattern } from '../../core/http/validate.js';
 
@@ -136,13 +136,8 @@ returning 1::text as listed`,
 
 export async function addCombinations(run: Run, combinations: readonly Combination[]): Promise<void> {
   if (combinations.length === 0) return;
-  await run(listCombinations, [
-    textArray(combinations.map(({ orgId }) => orgId)),
-    textArray(combinations.map(({ productId }) => productId)),
-    textArray(combinations.map(({ livemode }) => String(livemode))),
-    textArray(combinations.map(({ period }) => period)),
-    textArray(combinations.map(({ dimensions }) => dimensions)),
-  ]);
+  const columns = ['orgId', 'productId', 'livemode', 'period', 'dimensions'] as const;
+  await run(listCombinations, columnArrays(combinations, ...columns));
 }
 
 /** '' if the event was received before the product counted subjects. */

@@ -1,6 +1,6 @@
 import { recordAudits } from '../../accounts/audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
+import { found } from '../../core/errors.js';
 import { exact } from '../../core/http/json.js';
 import { fieldError } from '../../core/pages/form.js';
 import {
@@ -176,55 +176,31 @@ export async function getGrant(orm: Orm, slug: string, productSlug: string): Pro
   const { id: orgId } = await getOrganization(orm, slug);
   const product = await getProduct(orm, productSlug);
   const grant = await findGrant(orm, orgId, product.id);
-  if (!grant)
-    throw new AppError(
-      'not_found',
-      `The Organization "${slug}" has no entitlement to the product "${productSlug}".`,
-    );
-  return grant;
+  return found(grant, `The Organization "${slug}" has no entitlement to the product "${productSlug}".`);
 }
 
-const toFields = ({
-  kind,
-  startsAt,
-  endsAt,
-  hasOwnCap,
-  unitCap,
-  limits,
-  thresholds,
-  features,
-  plan,
-}: Terms) => ({
-  kind,
-  startsAt: startsAt.toISOString(),
-  endsAt: endsAt?.toISOString() ?? null,
-  unitCap: hasOwnCap ? unitCap : undefined,
-  limits: limits
+const toFields = (terms: Terms) => ({
+  kind: terms.kind,
+  startsAt: terms.startsAt.toISOString(),
+  endsAt: terms.endsAt?.toISOString() ?? null,
+  unitCap: terms.hasOwnCap ? terms.unitCap : undefined,
+  limits: terms.limits
     ?.map(
       ({ quantity, window, enforcement, per }) =>
         `${quantity} ${window} ${enforcement}${per ? ` per ${per}` : ''}`,
     )
     .join(', '),
-  thresholds: thresholds?.join(', '),
-  features: features ? writeFeatures(features) : undefined,
-  plan: plan ?? undefined,
+  thresholds: terms.thresholds?.join(', '),
+  features: terms.features ? writeFeatures(terms.features) : undefined,
+  plan: terms.plan ?? undefined,
 });
 
-const toMessage = ({
-  kind,
-  startsAt,
-  endsAt,
-  effectiveUnitCap,
-  limits,
-  thresholds,
-  features,
-  productFeatures,
-}: Grant) => ({
-  kind,
-  startsAt: startsAt.toISOString(),
-  endsAt: endsAt?.toISOString() ?? null,
-  unitCap: exact(effectiveUnitCap),
-  limits: (limits ?? []).map(declaredLimitJson),
-  thresholds: [...(thresholds ?? defaultThresholds)],
-  features: mergeFeatures(productFeatures, features),
+const toMessage = (grant: Grant) => ({
+  kind: grant.kind,
+  startsAt: grant.startsAt.toISOString(),
+  endsAt: grant.endsAt?.toISOString() ?? null,
+  unitCap: exact(grant.effectiveUnitCap),
+  limits: (grant.limits ?? []).map(declaredLimitJson),
+  thresholds: [...(grant.thresholds ?? defaultThresholds)],
+  features: mergeFeatures(grant.productFeatures, grant.features),
 });

@@ -1,4 +1,4 @@
-import { numericArray, textArray } from '../../core/db/sql.js';
+import { columnArrays, numericArray, textArray } from '../../core/db/sql.js';
 import type { Names, Run, Template } from '../../core/db/client.js';
 import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../../core/decimal.js';
 import { durationMs, endOfWindow, isBeyond, takenOf, type LimitState } from './limits.js';
@@ -177,12 +177,9 @@ export async function readLimits(
     if (places.length === 0) continue;
     const own = places.map((i) => subjects[i]!);
     const rows = await run<LimitRow & { place: string }>(isNamed ? readSubjectStates : readLimitStates, [
-      textArray(own.map(({ orgId }) => orgId)),
-      textArray(own.map(({ productId }) => productId)),
-      textArray(own.map(({ livemode }) => String(livemode))),
-      textArray(own.map(({ metric }) => metric)),
+      ...columnArrays(own, 'orgId', 'productId', 'livemode', 'metric'),
       new Date(nowMs).toISOString(),
-      ...(isNamed ? [textArray(own.map(({ subject }) => subject!))] : []),
+      ...(isNamed ? columnArrays(own, 'subject') : []),
     ]);
     for (const row of rows) states[places[Number(row.place)]!]!.push(toLimitState(row, nowMs));
   }
@@ -326,15 +323,13 @@ export async function findFreeTimes(
   for (const isNamed of [false, true]) {
     const own = chosen.filter(({ subject }) => (subject.subject !== undefined) === isNamed);
     if (own.length === 0) continue;
+    const ownSubjects = own.map(({ subject }) => subject);
     const rows = await run<{ place: string; atMs: string }>(isNamed ? findLeavingSlots : findLeavingEvents, [
-      textArray(own.map(({ subject }) => subject.orgId)),
-      textArray(own.map(({ subject }) => subject.productId)),
-      textArray(own.map(({ subject }) => String(subject.livemode))),
-      textArray(own.map(({ subject }) => subject.metric)),
+      ...columnArrays(ownSubjects, 'orgId', 'productId', 'livemode', 'metric'),
       textArray(own.map(({ windowMs }) => new Date(nowMs - windowMs).toISOString())),
       numericArray(own.map(({ needed }) => needed)),
-      textArray(own.map(({ isMore }) => String(isMore))),
-      ...(isNamed ? [textArray(own.map(({ subject }) => subject.subject!))] : []),
+      ...columnArrays(own, 'isMore'),
+      ...(isNamed ? columnArrays(ownSubjects, 'subject') : []),
     ]);
     for (const [i, { window, needed, windowMs }] of own.entries()) {
       const row = rows.find(({ place }) => Number(place) === i);

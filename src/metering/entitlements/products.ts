@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { recordOperatorAudit } from '../../accounts/audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError } from '../../core/errors.js';
+import { found } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
 import {
   describeArchiving,
@@ -147,8 +147,5 @@ const toFields = ({
   features: features && writeFeatures(features),
 });
 
-export async function getProduct(orm: Orm, slug: string): Promise<Product> {
-  const product = await findProduct(orm, slug);
-  if (!product) throw new AppError('not_found', `There is no product "${slug}".`);
-  return product;
-}
+export const getProduct = async (orm: Orm, slug: string): Promise<Product> =>
+  found(await findProduct(orm, slug), `There is no product "${slug}".`);

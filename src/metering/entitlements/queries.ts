@@ -1,4 +1,18 @@
-import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, ne, or, sql, type SQL } from 'drizzle-orm';
+import {
+  and,
+  asc,
+  eq,
+  getTableColumns,
+  gt,
+  inArray,
+  isNotNull,
+  isNull,
+  lte,
+  ne,
+  or,
+  sql,
+  type SQL,
+} from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { containsText, selectRows, storeRows, textArray, timeText, firstRow } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
@@ -44,39 +58,24 @@ export const listPricedProducts = (orm: Orm, limit: number): Promise<Product[]> 
     .orderBy(asc(products.slug))
     .limit(limit);
 
-export async function insertProduct(tx: Tx, product: Product): Promise<void> {
-  await tx.insert(products).values(product);
-}
+export const insertProduct = (tx: Tx, product: Product): Promise<unknown> =>
+  tx.insert(products).values(product);
 
-export async function updateProduct(
+export const updateProduct = (
   tx: Tx,
   { id, slug: _slug, createdAt: _createdAt, ...fields }: Product,
-): Promise<void> {
-  await tx.update(products).set(fields).where(eq(products.id, id));
-}
+): Promise<unknown> => tx.update(products).set(fields).where(eq(products.id, id));
 
 export type Terms = Omit<typeof entitlements.$inferSelect, 'orgId' | 'productId' | 'createdAt' | 'updatedAt'>;
 
 export type Grant = NonNullable<Awaited<ReturnType<typeof findGrant>>>;
 
 const grantColumns = {
-  orgId: entitlements.orgId,
-  productId: products.id,
   productSlug: products.slug,
   productName: products.name,
-  kind: entitlements.kind,
-  startsAt: entitlements.startsAt,
-  endsAt: entitlements.endsAt,
-  hasOwnCap: entitlements.hasOwnCap,
-  unitCap: entitlements.unitCap,
-  limits: entitlements.limits,
-  thresholds: entitlements.thresholds,
-  features: entitlements.features,
   productFeatures: products.features,
-  plan: entitlements.plan,
+  ...getTableColumns(entitlements),
   effectiveUnitCap: sql<string | null>`${sql.raw(effectiveCap('entitlements', 'products'))}`,
-  createdAt: entitlements.createdAt,
-  updatedAt: entitlements.updatedAt,
 };
 
 const selectGrants = (orm: Orm) =>
@@ -126,16 +125,16 @@ export const deleteGrants = (tx: Tx, grants: readonly { orgId: string; productId
   );
 
 /** The first by slug. */
-export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
-  const [product] = await orm
-    .select({ slug: products.slug, name: products.name, usageMetric: products.usageMetric })
-    .from(entitlements)
-    .innerJoin(products, eq(products.id, entitlements.productId))
-    .where(and(isInEffect(orgId, now), eq(entitlements.kind, 'live'), ne(products.usageMetric, NO_METRIC)))
-    .orderBy(asc(products.slug))
-    .limit(1);
-  return product;
-}
+export const findLiveProduct = (orm: Orm, orgId: string, now: Date) =>
+  firstRow(
+    orm
+      .select({ slug: products.slug, name: products.name, usageMetric: products.usageMetric })
+      .from(entitlements)
+      .innerJoin(products, eq(products.id, entitlements.productId))
+      .where(and(isInEffect(orgId, now), eq(entitlements.kind, 'live'), ne(products.usageMetric, NO_METRIC)))
+      .orderBy(asc(products.slug))
+      .limit(1),
+  );
 
 /** In any state. */
 export const findGrantedProducts = (orm: Orm, orgId: string, search: string, limit: number) =>

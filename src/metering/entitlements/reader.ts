@@ -2,7 +2,7 @@ import { keyError } from '../../accounts/api-keys/bearer-key.js';
 import { createRecall } from '../../core/collections.js';
 import { sumDecimals } from '../../core/decimal.js';
 import { type Clock, monthOf } from '../../core/time.js';
-import { intArray, textArray } from '../../core/db/sql.js';
+import { columnArrays, intArray, textArray } from '../../core/db/sql.js';
 import type { Database, Run, Template } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import type { AppError } from '../../core/errors.js';
@@ -62,19 +62,7 @@ export interface CurrentEntitlement extends Balance {
   period: string;
 }
 
-/** Always reads the database. Waiting calls share the next query. */
-export interface EntitlementReader {
-  /** Undefined without an entitlement in effect. */
-  check(hashedSecret: string, slugs: string[]): Promise<(Balance | undefined)[]>;
-  /** Limits per subject, for each question. */
-  limitsOf(
-    hashedSecret: string,
-    questions: readonly { balance: Balance | undefined; subject: string | undefined }[],
-  ): Promise<LimitState[][]>;
-  find(hashedSecret: string, slug: string): Promise<CurrentEntitlement | undefined>;
-  /** In order of slug, after `after`. */
-  list(hashedSecret: string, page: { after: string; size: number }): Promise<CurrentEntitlement[]>;
-}
+export type EntitlementReader = ReturnType<typeof createEntitlementReader>;
 
 export interface FindRequest {
   hashedSecret: string;
@@ -98,7 +86,8 @@ export const findOptions = {
   weigh: (request: FindRequest) => request.slugs.length,
 };
 
-export function createEntitlementReader({ db, clock }: { db: Database; clock: Clock }): EntitlementReader {
+/** Always reads the database. Waiting calls share the next query. */
+export function createEntitlementReader({ db, clock }: { db: Database; clock: Clock }) {
   const createFinder = <T extends Balance>(
     template: Template,
     read: (row: EntitlementRow, period: string) => T,
@@ -133,8 +122,13 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
   );
 
   return {
-    check: (hashedSecret, slugs) => checker.submit({ hashedSecret, slugs }),
-    async limitsOf(hashedSecret, questions) {
+    /** Undefined without an entitlement in effect. */
+    check: (hashedSecret: string, slugs: string[]) => checker.submit({ hashedSecret, slugs }),
+    /** Limits per subject, for each question. */
+    async limitsOf(
+      hashedSecret: string,
+      questions: readonly { balance: Balance | undefined; subject: string | undefined }[],
+    ): Promise<LimitState[][]> {
       const places: number[] = [];
       const subjects = questions.flatMap(({ balance, subject }, i): Subject[] => {
         const { perSubject = [], ...own } = balance?.subject ?? ({} as Partial<LimitedSubject>);
@@ -150,8 +144,10 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
       for (const [i, own] of states.entries()) answers[places[i]!] = own;
       return answers;
     },
-    find: async (hashedSecret, slug) => (await finder.submit({ hashedSecret, slugs: [slug] }))[0],
-    list: (hashedSecret, page) => lister.submit({ hashedSecret, ...page }),
+    find: async (hashedSecret: string, slug: string) =>
+      (await finder.submit({ hashedSecret, slugs: [slug] }))[0],
+    /** In order of slug, after `after`. */
+    list: (request: ListRequest) => lister.submit(request),
   };
 }
 
@@ -266,9 +262,7 @@ async function listAll(
 ): Promise<(AppError | CurrentEntitlement[])[]> {
   const period = monthOf(nowMs);
   const rows = await run<EntitlementRow | NoEntitlementRow>(listEntitlements, [
-    textArray(requests.map((request) => request.hashedSecret)),
-    textArray(requests.map((request) => request.after)),
-    intArray(requests.map((request) => request.size)),
+    ...columnArrays(requests, 'hashedSecret', 'after', 'size'),
     new Date(nowMs).toISOString(),
     period,
   ]);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { authenticateCall, type KeyUse } from '../../accounts/api-keys/key-use.js';
-import { readHashedSecret, preferKeyError, type KeyReader } from '../../accounts/api-keys/bearer-key.js';
+import { authenticateCall, type CallDeps } from '../../accounts/api-keys/key-use.js';
+import { readHashedSecret, preferKeyError } from '../../accounts/api-keys/bearer-key.js';
 import { AppError, type ErrorPlace } from '../../core/errors.js';
 import type { Orm } from '../../core/db/client.js';
 import { findUnknownKey, unknownDimension, type Dimensions } from './dimensions.js';
@@ -23,10 +23,8 @@ import {
 } from './schema.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 
-interface EntitlementDeps extends Pick<Context, 'db' | 'clock'> {
+interface EntitlementDeps extends CallDeps, Pick<Context, 'db' | 'clock'> {
   entitlements: EntitlementReader;
-  keys: KeyReader;
-  keyUse: KeyUse;
 }
 
 const scope = 'entitlements:read';
@@ -55,7 +53,7 @@ const list = defineRoute({
       () => parseInput(entitlementPageSchema, req.query),
     );
     const limit = Number(query.limit ?? 100);
-    const found = await entitlements.list(hashedSecret, { after: query.cursor ?? '', size: limit + 1 });
+    const found = await entitlements.list({ hashedSecret, after: query.cursor ?? '', size: limit + 1 });
     keyUse.touch(hashedSecret, scope);
     const { page, nextCursor = null } = cutPage(found, limit, ({ productSlug }) => productSlug);
     sendJson(res, 200, toJson({ entitlements: page.map(toEntitlementView), nextCursor }));

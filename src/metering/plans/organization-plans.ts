@@ -8,7 +8,7 @@ import {
 import { findDifference, type Put, type Source } from '../../accounts/identity/source.js';
 import { groupBy } from '../../core/collections.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { AppError, placeError } from '../../core/errors.js';
+import { AppError, found, placeError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
 import { DAY_MS } from '../../core/time.js';
 import { removeGrants, setGrants } from '../entitlements/grants.js';
@@ -251,7 +251,7 @@ export async function endOrganizationPlan(tx: Tx, slug: string, source: Source):
   const { at } = source;
   const { id: orgId } = await getLockedOrganization(tx, slug);
   const before = await lockOrganizationPlan(tx, orgId);
-  if (!before || before.endedAt) throw onNoPlan(slug);
+  if (!before || before.endedAt) throw new AppError('not_found', onNoPlan(slug));
   const { plan } = before;
   const definition = await readDefinitionOf(tx, before);
   await makeBegun(tx, before, grantsOf(definition, before), source);
@@ -262,13 +262,11 @@ export async function endOrganizationPlan(tx: Tx, slug: string, source: Source):
   await recordAudit(tx, orgId, { ...source, action: 'plan.ended', target: plan, details });
 }
 
-const onNoPlan = (slug: string) => new AppError('not_found', `The Organization "${slug}" is on no plan.`);
+const onNoPlan = (slug: string): string => `The Organization "${slug}" is on no plan.`;
 
 export async function getOrganizationPlan(orm: Orm, slug: string): Promise<OrganizationPlan> {
   const { id } = await getOrganization(orm, slug);
-  const row = await findOrganizationPlan(orm, id);
-  if (!row) throw onNoPlan(slug);
-  return row;
+  return found(await findOrganizationPlan(orm, id), onNoPlan(slug));
 }
 
 /** Products of the plan whose entitlement was set by hand. */

@@ -1,8 +1,8 @@
-import { and, asc, eq, gt, inArray, isNull, ne, sql, type SQL } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, gt, inArray, isNull, ne, sql, type SQL } from 'drizzle-orm';
 import { lockOrganizationIds, organizations } from '../../accounts/organizations/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
-import { selectRows, storeRows, textArray } from '../../core/db/sql.js';
+import { selectRows, storeRows, textArray, firstRow } from '../../core/db/sql.js';
 import { BATCH } from '../../core/db/walk.js';
 import type { Range } from '../../core/http/page.js';
 import { organizationPlans, plans, planVersions } from './table.js';
@@ -14,19 +14,16 @@ export type OrganizationPlan = typeof organizationPlans.$inferSelect;
 const selectPlans = (orm: Orm, version: number | typeof plans.version = plans.version) =>
   orm
     .select({
-      slug: plans.slug,
-      name: plans.name,
+      ...getTableColumns(plans),
       version: planVersions.version,
       definition: planVersions.definition,
-      createdAt: plans.createdAt,
-      updatedAt: plans.updatedAt,
     })
     .from(plans)
     .innerJoin(planVersions, and(eq(planVersions.plan, plans.slug), eq(planVersions.version, version)));
 
 /** @param version default: the newest */
-export const findPlan = async (orm: Orm, slug: string, version?: number): Promise<Plan | undefined> =>
-  (await selectPlans(orm, version).where(eq(plans.slug, slug)))[0];
+export const findPlan = (orm: Orm, slug: string, version?: number): Promise<Plan | undefined> =>
+  firstRow(selectPlans(orm, version).where(eq(plans.slug, slug)));
 
 export const listPlans = (orm: Orm, { after, limit }: Range): Promise<Plan[]> =>
   selectPlans(orm)
@@ -86,13 +83,13 @@ export async function listVersions(orm: Orm, slugs: readonly string[]): Promise<
   }));
 }
 
-export async function findOrganizationPlan(orm: Orm, orgId: string): Promise<OrganizationPlan | undefined> {
-  const [row] = await orm
-    .select()
-    .from(organizationPlans)
-    .where(and(eq(organizationPlans.orgId, orgId), isNull(organizationPlans.endedAt)));
-  return row;
-}
+export const findOrganizationPlan = (orm: Orm, orgId: string): Promise<OrganizationPlan | undefined> =>
+  firstRow(
+    orm
+      .select()
+      .from(organizationPlans)
+      .where(and(eq(organizationPlans.orgId, orgId), isNull(organizationPlans.endedAt))),
+  );
 
 /** The plans of which the Organization has had a trial, or is on now. */
 export async function listTried(orm: Orm, orgId: string): Promise<string[]> {
@@ -101,14 +98,8 @@ export async function listTried(orm: Orm, orgId: string): Promise<string[]> {
 }
 
 /** Also one that has ended. The Organization must be locked. */
-export async function lockOrganizationPlan(tx: Tx, orgId: string): Promise<OrganizationPlan | undefined> {
-  const [row] = await tx
-    .select()
-    .from(organizationPlans)
-    .where(eq(organizationPlans.orgId, orgId))
-    .for('update');
-  return row;
-}
+export const lockOrganizationPlan = (tx: Tx, orgId: string): Promise<OrganizationPlan | undefined> =>
+  firstRow(tx.select().from(organizationPlans).where(eq(organizationPlans.orgId, orgId)).for('update'));
 
 export const storeOrganizationPlans = (tx: Tx, rows: readonly OrganizationPlan[]): Promise<void> =>
   storeRows(tx, organizationPlans, [organizationPlans.orgId], rows);

@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
-import { selectRow, selectRows } from '../../core/db/sql.js';
+import { inSnapshot, selectRow, selectRows } from '../../core/db/sql.js';
 import { exact } from '../../core/http/json.js';
 import { modeOf, toTable } from '../../core/text-table.js';
 
@@ -61,12 +61,11 @@ const linesOf = (isOwn: SQL): SQL => sql`
 
 /** Credits with the ledger and that with the events, in one snapshot. Amounts must never be negative. */
 export const compareCredits = (orm: Orm, orgId: string | undefined): Promise<CreditDrift[]> =>
-  orm.transaction(
-    async (tx) => {
-      if (!(await usesCredits(tx))) return [];
-      return selectRows<CreditDrift>(
-        tx,
-        sql`select d."check", coalesce(o.slug, d.org_id::text) as organization, d.livemode, coalesce(g.grant_key, p.slug, d.id::text) as of,
+  inSnapshot(orm, async (tx) => {
+    if (!(await usesCredits(tx))) return [];
+    return selectRows<CreditDrift>(
+      tx,
+      sql`select d."check", coalesce(o.slug, d.org_id::text) as organization, d.livemode, coalesce(g.grant_key, p.slug, d.id::text) as of,
           trim_scale(d.recorded)::text as recorded, trim_scale(d.expected)::text as expected,
           trim_scale(d.recorded - d.expected)::text as difference, (count(*) over ())::int as count
         from (
@@ -80,10 +79,8 @@ export const compareCredits = (orm: Orm, orgId: string | undefined): Promise<Cre
         left join credit_grants g on g.org_id = d.org_id and g.livemode = d.livemode and g.id = d.id
         order by 1, 2, 3, 4
         limit ${MAX_ROWS}`,
-      );
-    },
-    { isolationLevel: 'repeatable read', accessMode: 'read only' },
-  );
+    );
+  });
 
 export function creditDriftText(rows: CreditDrift[]): string {
   if (rows.length === 0) return '';

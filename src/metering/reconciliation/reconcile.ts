@@ -3,6 +3,7 @@ import { recordAudit, recordOperatorAudit, change, byService } from '../../accou
 import type { Clock } from '../../core/time.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import type { MaintenanceDatabase } from '../../core/db/maintenance.js';
+import { inSnapshot } from '../../core/db/sql.js';
 import { findOrganization } from '../../accounts/identity/organizations/queries.js';
 import { lockOrganizationId } from '../../accounts/organizations/table.js';
 import {
@@ -39,17 +40,13 @@ export const hasDrift = ({ totals, hours, subjects }: Omit<DriftReport, 'settlem
   totals.length + hours.length + subjects.length > 0;
 
 /** In one snapshot, so a concurrent ingestion never looks like drift. */
-export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport> {
-  return orm.transaction(
-    async (tx) => {
-      const report: DriftReport = { totals: [], hours: [], subjects: [], settlements: [] };
-      for (const table of await listTables(tx)) report[table] = await findDrift(tx, table, scope, MAX_ROWS);
-      if (!('places' in scope)) report.settlements = await findLostSettlements(tx, scope.orgId, MAX_ROWS);
-      return report;
-    },
-    { isolationLevel: 'repeatable read', accessMode: 'read only' },
-  );
-}
+export const compare = (orm: Orm, scope: DriftScope): Promise<DriftReport> =>
+  inSnapshot(orm, async (tx) => {
+    const report: DriftReport = { totals: [], hours: [], subjects: [], settlements: [] };
+    for (const table of await listTables(tx)) report[table] = await findDrift(tx, table, scope, MAX_ROWS);
+    if (!('places' in scope)) report.settlements = await findLostSettlements(tx, scope.orgId, MAX_ROWS);
+    return report;
+  });
 
 /**
  * One transaction with the audit rows; on a sharded database, one per shard group. Finding drift reads every event, so
@@ -129,13 +126,9 @@ async function audit(tx: Tx, clock: Clock, orgId: string, details: Record<string
   else await recordOperatorAudit(tx, entry);
 }
 
-async function findPlaces(orm: Orm, scope: DriftScope): Promise<SumPlace[]> {
-  return orm.transaction(
-    async (tx) => {
-      const found: SumPlace[] = [];
-      for (const table of await listTables(tx)) found.push(...(await findDriftingPlaces(tx, table, scope)));
-      return [...new Map(found.map((place) => [Object.values(place).join(' '), place])).values()];
-    },
-    { isolationLevel: 'repeatable read', accessMode: 'read only' },
-  );
-}
+const findPlaces = (orm: Orm, scope: DriftScope): Promise<SumPlace[]> =>
+  inSnapshot(orm, async (tx) => {
+    const found: SumPlace[] = [];
+    for (const table of await listTables(tx)) found.push(...(await findDriftingPlaces(tx, table, scope)));
+    return [...new Map(found.map((place) => [Object.values(place).join(' '), place])).values()];
+  });

@@ -2,14 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import { keyError } from '../../accounts/api-keys/bearer-key.js';
 import { type Clock, SECOND_MS } from '../../core/time.js';
-import { intArray, numericArray, textArray } from '../../core/db/sql.js';
+import { columnArrays, intArray, numericArray, textArray } from '../../core/db/sql.js';
 import type { Database, ShardGroup } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import { compareDecimals } from '../../core/decimal.js';
-import { AppError, type ErrorCode } from '../../core/errors.js';
+import { AppError, found, type ErrorCode } from '../../core/errors.js';
 import { firstIdOf } from '../../core/ids.js';
 import type { Context } from '../../core/http/context.js';
-import { decodeDimensions, type Dimensions } from '../entitlements/dimensions.js';
+import { decodeDimensions } from '../entitlements/dimensions.js';
 import { toLimitState, type LimitRow, type Subject } from '../entitlements/limit-queries.js';
 import type { LimitState } from '../entitlements/limits.js';
 import { createExtendedPairs, type ExtendedPairs } from '../ingestion/extended-pairs.js';
@@ -37,25 +37,8 @@ import {
 } from './statements.js';
 import type { ReservationStatus } from './table.js';
 
-export interface Reservation {
-  id: string;
-  productSlug: string;
-  metric: string;
-  /** Exact decimals. */
-  quantity: string;
-  settledQuantity: string | null;
-  idempotencyKey: string;
-  createdAtMs: number;
-  expiresAtMs: number;
-  releasedAtMs: number | null;
-  settledAtMs: number | null;
-  livemode: boolean;
-  /** Empty if the reservation names no subject. */
-  subject: string;
-  /** Encoded, and by name. */
-  encoded: string;
-  dimensions: Dimensions | undefined;
-}
+/** Quantities are exact decimals. */
+export type Reservation = ReturnType<typeof toReservation>;
 
 export function stateOf(
   { settledAtMs, releasedAtMs, expiresAtMs }: Reservation,
@@ -166,15 +149,12 @@ export async function listByOwner(
 
 async function findOne({ shards }: Database, { orgId, livemode }: Owner, id: string): Promise<Reservation> {
   const { run } = await shards.locateOrganization(orgId);
-  const [row] = await run<ReservationRow>(
-    findReservations,
-    [[orgId], [id], [livemode]].map(([value]) => `{${value}}`),
-  );
-  if (!row) throw new AppError('not_found', 'There is no such reservation.');
-  return toReservation(row);
+  const asked = columnArrays([{ orgId, id, livemode }], 'orgId', 'id', 'livemode');
+  const [row] = await run<ReservationRow>(findReservations, asked);
+  return toReservation(found(row, 'There is no such reservation.'));
 }
 
-export const toReservation = (row: ReservationRow): Reservation => ({
+export const toReservation = (row: ReservationRow) => ({
   id: row.id,
   productSlug: row.productSlug,
   metric: row.metric,
@@ -186,7 +166,9 @@ export const toReservation = (row: ReservationRow): Reservation => ({
   settledAtMs: row.settledAtMs === null ? null : Number(row.settledAtMs),
   settledQuantity: row.settledQuantity,
   livemode: row.livemode === 'true',
+  /** Empty if the reservation names no subject. */
   subject: row.subject,
+  /** Encoded, and by name. */
   encoded: row.dimensions ?? '',
   dimensions: decodeDimensions(toKeys(row.keys), row.dimensions ?? ''),
 });
@@ -356,14 +338,14 @@ async function findKnown(
 ): Promise<Map<number, Reservation>> {
   const places = verdicts.flatMap(({ outcome }, i) => (outcome === 'repeated' ? [i] : []));
   if (places.length === 0) return new Map();
-  const own = places.flatMap((i) =>
-    [true, false].map((livemode) => ({ i, verdict: verdicts[i]!, livemode })),
+  const own = places.flatMap((i) => {
+    const { subject, knownId: id } = verdicts[i]!;
+    return [true, false].map((livemode) => ({ i, orgId: subject.orgId, id, livemode }));
+  });
+  const rows = await run<ReservationRow & { place: string }>(
+    findReservations,
+    columnArrays(own, 'orgId', 'id', 'livemode'),
   );
-  const rows = await run<ReservationRow & { place: string }>(findReservations, [
-    textArray(own.map(({ verdict }) => verdict.subject.orgId)),
-    textArray(own.map(({ verdict }) => verdict.knownId)),
-    textArray(own.map(({ livemode }) => String(livemode))),
-  ]);
   return new Map(rows.map((row) => [own[Number(row.place)]!.i, toReservation(row)]));
 }
 

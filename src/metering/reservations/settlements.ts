@@ -1,23 +1,16 @@
 import { keyError } from '../../accounts/api-keys/bearer-key.js';
 import { type Clock, monthOf, monthRange } from '../../core/time.js';
-import { textArray } from '../../core/db/sql.js';
+import { columnArrays, textArray } from '../../core/db/sql.js';
 import type { Run } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import { findOverdrawn, type OverdrawnRow } from '../credits/statements.js';
 import { addCombinations, type Combination } from '../entitlements/dimensions.js';
-import type { Subject } from '../entitlements/limit-queries.js';
 import type { LimitState } from '../entitlements/limits.js';
 import { creditsOverdrawn, limitWarning, tooManyValues, type UsageWarning } from '../ingestion/answer.js';
 import { createExtendedPairs, type ExtendedPairs } from '../ingestion/extended-pairs.js';
-import {
-  createHeadroom,
-  limitKinds,
-  type Headroom,
-  type LimitedPair,
-  type LimitedUse,
-} from '../ingestion/headroom.js';
+import { createHeadroom, limitKinds, type Headroom, type LimitedUse } from '../ingestion/headroom.js';
 import { createRecorder, shareOfQueue, type RecorderDeps } from '../ingestion/ingestion.js';
 import { NEEDS_COMBINATION, NEEDS_PRICED } from '../ingestion/pair.js';
 import {
@@ -94,19 +87,7 @@ export function createSettlements({ db, clock, metrics, thresholds }: RecorderDe
 const isLate = ({ settledAtMs, expiresAtMs, releasedAtMs }: Reservation): boolean =>
   releasedAtMs !== null || expiresAtMs <= settledAtMs!;
 
-interface Verdict {
-  outcome: string;
-  error: AppError | undefined;
-  reservation: Reservation;
-  isCounted: boolean;
-  subject: Subject;
-  occurredAtMs: number;
-  limited: LimitedPair | undefined;
-  /** `overdraft` is set if the statement read it. */
-  isPriced: boolean;
-  overdraft: string | null | undefined;
-  warnings: SettleWarning[];
-}
+type Verdict = ReturnType<typeof toVerdict>;
 
 interface SettleDeps {
   clock: Clock;
@@ -131,10 +112,7 @@ async function settleAll(
     const asked = open.map((place) => requests[place]!);
     const isPlain = pricedKeys.textFor(asked.map(pairOf), nowMs) === 'plain';
     const rows = await run<SettlementRow>(isPlain ? settle : settlePriced, [
-      textArray(asked.map(({ hashedSecret }) => hashedSecret)),
-      textArray(asked.map(({ id }) => id)),
-      textArray(asked.map(({ quantity }) => quantity ?? null)),
-      textArray(asked.map(({ occurredAt }) => occurredAt ?? null)),
+      ...columnArrays(asked, 'hashedSecret', 'id', 'quantity', 'occurredAt'),
       new Date(nowMs).toISOString(),
     ]);
     if (rows[0]?.noted !== '0') onNoted();
@@ -170,7 +148,7 @@ async function settleAll(
   return verdicts;
 }
 
-function toVerdict(row: SettlementRow): Verdict {
+function toVerdict(row: SettlementRow) {
   const { outcome, orgId, productId, used, total } = row;
   const reservation = toReservation(row);
   const { productSlug, metric, livemode, quantity, settledQuantity } = reservation;
@@ -196,6 +174,7 @@ function toVerdict(row: SettlementRow): Verdict {
     occurredAtMs: Number(row.occurredAtMs),
     limited: total === null ? undefined : { ...subject, declared: row.declared!, total },
     isPriced: row.isPriced === 'true',
+    /** Set if the statement read it. */
     overdraft: row.overdraft,
     warnings,
   };
@@ -246,11 +225,9 @@ async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
   const repeats = verdicts.filter(isRepeat);
   if (repeats.length === 0) return;
   const periods = repeats.map(({ occurredAtMs }) => monthOf(occurredAtMs));
+  const subjects = repeats.map(({ subject }) => subject);
   const rows = await run<OverCapRow>(findOverCap, [
-    textArray(repeats.map(({ subject }) => subject.orgId)),
-    textArray(repeats.map(({ subject }) => subject.productId)),
-    textArray(repeats.map(({ subject }) => subject.metric)),
-    textArray(repeats.map(({ subject }) => String(subject.livemode))),
+    ...columnArrays(subjects, 'orgId', 'productId', 'metric', 'livemode'),
     textArray(periods),
   ]);
   for (const { place, unitCap, used } of rows) {
@@ -267,10 +244,9 @@ async function addOverdrafts(run: Run, verdicts: Verdict[], nowMs: number): Prom
   const priced = verdicts.filter(({ isPriced }) => isPriced);
   const unread = priced.filter((verdict) => isRepeat(verdict) || verdict.overdraft == null);
   if (unread.length > 0) {
+    const subjects = unread.map(({ subject }) => subject);
     const rows = await run<OverdrawnRow>(findOverdrawn, [
-      textArray(unread.map(({ subject }) => subject.orgId)),
-      textArray(unread.map(({ subject }) => subject.productId)),
-      textArray(unread.map(({ subject }) => String(subject.livemode))),
+      ...columnArrays(subjects, 'orgId', 'productId', 'livemode'),
       new Date(nowMs).toISOString(),
     ]);
     for (const verdict of unread) verdict.overdraft = '0';
@@ -284,16 +260,13 @@ async function addOverdrafts(run: Run, verdicts: Verdict[], nowMs: number): Prom
 async function addMismatches(run: Run, verdicts: Verdict[]): Promise<void> {
   const deduped = verdicts.filter(({ isCounted }) => !isCounted);
   if (deduped.length === 0) return;
+  const events = deduped.map(({ reservation, subject: { orgId, productId } }) => {
+    return { ...reservation, orgId, productId };
+  });
   const rows = await run<MismatchRow>(findMismatches, [
-    textArray(deduped.map(({ subject }) => subject.orgId)),
-    textArray(deduped.map(({ reservation }) => reservation.idempotencyKey)),
-    textArray(deduped.map(({ subject }) => subject.productId)),
-    textArray(deduped.map(({ subject }) => subject.metric)),
-    textArray(deduped.map(({ reservation }) => reservation.settledQuantity)),
-    textArray(deduped.map(({ subject }) => String(subject.livemode))),
-    textArray(deduped.map(() => null)),
-    textArray(deduped.map(({ reservation }) => reservation.subject)),
-    textArray(deduped.map(({ reservation }) => reservation.encoded)),
+    ...columnArrays(events, 'orgId', 'idempotencyKey', 'productId', 'metric', 'settledQuantity', 'livemode'),
+    textArray(events.map(() => null)),
+    ...columnArrays(events, 'subject', 'encoded'),
   ]);
   for (const { place, isOtherMode } of rows)
     deduped[Number(place)]!.warnings.push({

@@ -33,14 +33,15 @@ export type Answer =
   | Refusal
   | { kind: 'unclear'; reason: string };
 
-export interface Stripe {
-  /**
-   * Stripe answers 200 to an event for an unknown customer or an unsuitable meter and then never bills it. Undefined if
-   * the event can be sent.
-   */
-  check: (event: Pick<MeterEvent, 'customerId' | 'eventName'>) => Promise<Refusal | undefined>;
-  send: (event: MeterEvent) => Promise<Answer>;
-}
+export type Stripe = ReturnType<typeof createStripeClient>;
+
+/** Only this event is refused. */
+export const refusedFor = (reason: string): Refusal => ({
+  kind: 'refused',
+  reason,
+  isGeneral: false,
+  retryAfterMs: 0,
+});
 
 const recordedSchema = z.object({ object: z.literal('billing.meter_event'), identifier: z.string() });
 const errorSchema = z.object({
@@ -68,7 +69,7 @@ const CUSTOMER_KEPT_MS = DAY_MS;
 const MAX_CUSTOMERS_KEPT = 10_000;
 
 /** Without an `Idempotency-Key`: Stripe would repeat a stored error for a day. */
-export function createStripeClient(key: string, baseUrl: string): Stripe {
+export function createStripeClient(key: string, baseUrl: string) {
   const call: Call = async (path, signal, body) => {
     const response = await fetch(new URL(path, baseUrl), {
       headers: { authorization: `Bearer ${key}`, 'stripe-version': API_VERSION },
@@ -80,18 +81,20 @@ export function createStripeClient(key: string, baseUrl: string): Stripe {
   };
   const findProblem = createCheck(call);
   return {
-    async check({ customerId, eventName }) {
+    /**
+     * Stripe answers 200 to an event for an unknown customer or an unsuitable meter and then never bills it. Undefined
+     * if the event can be sent.
+     */
+    async check({ customerId, eventName }: Pick<MeterEvent, 'customerId' | 'eventName'>) {
       try {
         const reason = await findProblem(customerId, eventName);
-        return reason === undefined
-          ? undefined
-          : { kind: 'refused', reason, isGeneral: false, retryAfterMs: 0 };
+        return reason === undefined ? undefined : refusedFor(reason);
       } catch (error) {
-        if (error instanceof RefusedError) return error.refusal;
-        return { kind: 'refused', reason: describe(error), isGeneral: false, retryAfterMs: 0 };
+        return error instanceof RefusedError ? error.refusal : refusedFor(describe(error));
       }
     },
-    async send({ identifier, eventName, customerId, value, timestampSeconds }) {
+    async send(event: MeterEvent): Promise<Answer> {
+      const { identifier, eventName, customerId, value, timestampSeconds } = event;
       try {
         const body = new URLSearchParams({
           event_name: eventName,

@@ -4,7 +4,7 @@ import { createLease, type Job } from '../../core/db/jobs.js';
 import { FIRST } from '../../core/db/walk.js';
 import type { WorkContext } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
-import { createStripeClient, TIMEOUT_MS, type Answer, type Refusal, type Stripe } from './client.js';
+import { createStripeClient, refusedFor, TIMEOUT_MS, type Answer, type Stripe } from './client.js';
 import {
   claimEvents,
   countOpen,
@@ -80,15 +80,9 @@ export function createPlanner(deps: Omit<StripeDeps, 'stripe' | 'metrics'> & Pic
   };
 }
 
-interface PlanScope {
-  nowMs: number;
-  livemode: boolean;
-  fromMs: number;
-}
-
 export async function planHours(
   { shards }: Pick<Database, 'shards'>,
-  { nowMs, livemode, fromMs }: PlanScope,
+  { nowMs, livemode, fromMs }: { nowMs: number; livemode: boolean; fromMs: number },
 ): Promise<number> {
   const [now, from] = [nowMs, Math.floor(fromMs / HOUR_MS) * HOUR_MS].map(toText);
   const closed = toText(Math.floor((nowMs - CLOSED_AFTER_MS) / HOUR_MS) * HOUR_MS);
@@ -209,12 +203,7 @@ function createRecorder({ clock, log, metrics }: StripeDeps) {
 
 const isGivenUp = ({ state }: ClaimRow): boolean => state === 'unknown';
 
-const lateAnswer: Refusal = {
-  kind: 'refused',
-  reason: 'Not sent: this instance was too slow.',
-  isGeneral: false,
-  retryAfterMs: 0,
-};
+const lateAnswer = refusedFor('Not sent: this instance was too slow.');
 
 export async function countEvents({ db, livemode, metrics }: Omit<StripeDeps, 'stripe'>): Promise<void> {
   const counts = await Promise.all(

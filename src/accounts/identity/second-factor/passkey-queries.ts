@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, isNull, lt, lte } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { firstRow } from '../../../core/db/sql.js';
+import { firstRow, hasChanged } from '../../../core/db/sql.js';
 import { MINUTE_MS } from '../../../core/time.js';
 import { passkeyChallenges, passkeys } from '../table.js';
 
@@ -23,22 +23,16 @@ export const findPasskey = (orm: Orm, credentialId: string): Promise<Passkey | u
   firstRow(orm.select().from(passkeys).where(eq(passkeys.credentialId, credentialId)));
 
 /** False if this id is already registered, for anybody. */
-export async function insertPasskey(tx: Tx, passkey: Passkey): Promise<boolean> {
-  const rows = await tx
-    .insert(passkeys)
-    .values(passkey)
-    .onConflictDoNothing()
-    .returning({ id: passkeys.credentialId });
-  return rows.length > 0;
-}
+export const insertPasskey = (tx: Tx, passkey: Passkey): Promise<boolean> =>
+  hasChanged(tx.insert(passkeys).values(passkey).onConflictDoNothing());
 
-export async function deletePasskey(tx: Tx, userId: string, credentialId: string) {
-  const [gone] = await tx
-    .delete(passkeys)
-    .where(and(eq(passkeys.userId, userId), eq(passkeys.credentialId, credentialId)))
-    .returning({ name: passkeys.name });
-  return gone;
-}
+export const deletePasskey = (tx: Tx, userId: string, credentialId: string) =>
+  firstRow(
+    tx
+      .delete(passkeys)
+      .where(and(eq(passkeys.userId, userId), eq(passkeys.credentialId, credentialId)))
+      .returning({ name: passkeys.name }),
+  );
 
 /**
  * A single statement, so that only one of two concurrent uses with the same count succeeds. Synced passkeys always send
@@ -55,12 +49,12 @@ export async function raiseCounter(
   now: Date,
 ): Promise<boolean> {
   const isNext = counter === 0 ? eq(passkeys.counter, 0) : lt(passkeys.counter, counter);
-  const rows = await tx
-    .update(passkeys)
-    .set({ counter, backedUp, lastUsedAt: now })
-    .where(and(eq(passkeys.userId, userId), eq(passkeys.credentialId, credentialId), isNext))
-    .returning({ id: passkeys.credentialId });
-  return rows.length > 0;
+  return hasChanged(
+    tx
+      .update(passkeys)
+      .set({ counter, backedUp, lastUsedAt: now })
+      .where(and(eq(passkeys.userId, userId), eq(passkeys.credentialId, credentialId), isNext)),
+  );
 }
 
 /** The session or pending sign-in that waits for a signature; undefined on the sign-in page. */
@@ -79,26 +73,24 @@ export async function insertPasskeyChallenge(
 }
 
 /** A single statement, so that only one of two concurrent uses succeeds. */
-export async function spendPasskeyChallenge(
+export const spendPasskeyChallenge = (
   orm: Orm,
   challenge: string,
   { hashedToken, now }: ChallengeOwner,
-): Promise<boolean> {
-  const rows = await orm
-    .delete(passkeyChallenges)
-    .where(
-      and(
-        eq(passkeyChallenges.challenge, challenge),
-        hashedToken === undefined
-          ? isNull(passkeyChallenges.hashedToken)
-          : eq(passkeyChallenges.hashedToken, hashedToken),
-        gt(passkeyChallenges.expiresAt, now),
+): Promise<boolean> =>
+  hasChanged(
+    orm
+      .delete(passkeyChallenges)
+      .where(
+        and(
+          eq(passkeyChallenges.challenge, challenge),
+          hashedToken === undefined
+            ? isNull(passkeyChallenges.hashedToken)
+            : eq(passkeyChallenges.hashedToken, hashedToken),
+          gt(passkeyChallenges.expiresAt, now),
+        ),
       ),
-    )
-    .returning({ challenge: passkeyChallenges.challenge });
-  return rows.length > 0;
-}
+  );
 
-export async function deleteExpiredPasskeyChallenges(orm: Orm, now: Date): Promise<void> {
-  await orm.delete(passkeyChallenges).where(lte(passkeyChallenges.expiresAt, now));
-}
+export const deleteExpiredPasskeyChallenges = (orm: Orm, now: Date): Promise<unknown> =>
+  orm.delete(passkeyChallenges).where(lte(passkeyChallenges.expiresAt, now));

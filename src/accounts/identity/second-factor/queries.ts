@@ -1,6 +1,6 @@
-import { and, count, eq, gt, isNotNull, isNull, lt, lte, or, sql, type SQLWrapper } from 'drizzle-orm';
+import { and, eq, gt, isNotNull, isNull, lt, lte, or, sql, type SQLWrapper } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { selectRows } from '../../../core/db/sql.js';
+import { selectRow, selectRows, hasChanged, firstRow } from '../../../core/db/sql.js';
 import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { users } from '../../organizations/table.js';
 import {
@@ -26,7 +26,7 @@ export const hasFactor = (userId: string | SQLWrapper) =>
   sql<boolean>`(${hasApp(userId)} or ${hasPasskey(userId)})`;
 
 export async function findFactors(orm: Orm, userId: string) {
-  const [row] = await selectRows<{ hasApp: boolean; hasPasskeys: boolean }>(
+  const row = await selectRow<{ hasApp: boolean; hasPasskeys: boolean }>(
     orm,
     sql`select ${hasApp(userId)} as "hasApp", ${hasPasskey(userId)} as "hasPasskeys"`,
   );
@@ -50,17 +50,17 @@ export async function findFactorDemand(orm: Orm, userId: string): Promise<string
   return row?.name;
 }
 
-export async function findSecondFactor(orm: Orm, userId: string) {
-  const [factor] = await orm
-    .select({
-      secret: secondFactors.secret,
-      confirmedAt: secondFactors.confirmedAt,
-      lastStep: secondFactors.lastStep,
-    })
-    .from(secondFactors)
-    .where(and(eq(secondFactors.userId, userId), isNotNull(secondFactors.confirmedAt)));
-  return factor;
-}
+export const findSecondFactor = (orm: Orm, userId: string) =>
+  firstRow(
+    orm
+      .select({
+        secret: secondFactors.secret,
+        confirmedAt: secondFactors.confirmedAt,
+        lastStep: secondFactors.lastStep,
+      })
+      .from(secondFactors)
+      .where(and(eq(secondFactors.userId, userId), isNotNull(secondFactors.confirmedAt))),
+  );
 
 /** Encrypted. Undefined unless this session started the set-up. */
 export async function findSetup(
@@ -85,47 +85,45 @@ export async function putSetup(
   { userId, sessionId, secret, now }: { userId: string; sessionId: string; secret: string; now: Date },
 ): Promise<boolean> {
   const values = { secret, setupSession: sessionId, createdAt: now };
-  const rows = await tx
-    .insert(secondFactors)
-    .values({ userId, ...values, confirmedAt: null, lastStep: null })
-    .onConflictDoUpdate({
-      target: secondFactors.userId,
-      set: values,
-      setWhere: isNull(secondFactors.confirmedAt),
-    })
-    .returning({ userId: secondFactors.userId });
-  return rows.length > 0;
+  return hasChanged(
+    tx
+      .insert(secondFactors)
+      .values({ userId, ...values, confirmedAt: null, lastStep: null })
+      .onConflictDoUpdate({
+        target: secondFactors.userId,
+        set: values,
+        setWhere: isNull(secondFactors.confirmedAt),
+      }),
+  );
 }
 
-export async function confirmSetup(
+export const confirmSetup = (
   tx: Tx,
   { userId, secret, step, now }: { userId: string; secret: string; step: number; now: Date },
-): Promise<boolean> {
-  const rows = await tx
-    .update(secondFactors)
-    .set({ confirmedAt: now, lastStep: step })
-    .where(
-      and(
-        eq(secondFactors.userId, userId),
-        eq(secondFactors.secret, secret),
-        isNull(secondFactors.confirmedAt),
+): Promise<boolean> =>
+  hasChanged(
+    tx
+      .update(secondFactors)
+      .set({ confirmedAt: now, lastStep: step })
+      .where(
+        and(
+          eq(secondFactors.userId, userId),
+          eq(secondFactors.secret, secret),
+          isNull(secondFactors.confirmedAt),
+        ),
       ),
-    )
-    .returning({ userId: secondFactors.userId });
-  return rows.length > 0;
-}
+  );
 
-export async function replaceSecret(
+export const replaceSecret = (
   orm: Orm,
   { userId, from, to }: { userId: string; from: string; to: string },
-): Promise<boolean> {
-  const rows = await orm
-    .update(secondFactors)
-    .set({ secret: to })
-    .where(and(eq(secondFactors.userId, userId), eq(secondFactors.secret, from)))
-    .returning({ userId: secondFactors.userId });
-  return rows.length > 0;
-}
+): Promise<boolean> =>
+  hasChanged(
+    orm
+      .update(secondFactors)
+      .set({ secret: to })
+      .where(and(eq(secondFactors.userId, userId), eq(secondFactors.secret, from))),
+  );
 
 export function listStaleSecrets(orm: Orm, prefix: string, after: string | undefined, limit: number) {
   return orm
@@ -142,59 +140,51 @@ export function listStaleSecrets(orm: Orm, prefix: string, after: string | undef
 }
 
 /** Consumes earlier steps too. A single statement, so that only one of two concurrent uses of a code succeeds. */
-export async function raiseLastStep(tx: Tx, userId: string, step: number): Promise<boolean> {
-  const rows = await tx
-    .update(secondFactors)
-    .set({ lastStep: step })
-    .where(
-      and(
-        eq(secondFactors.userId, userId),
-        isNotNull(secondFactors.confirmedAt),
-        or(isNull(secondFactors.lastStep), lt(secondFactors.lastStep, step)),
+export const raiseLastStep = (tx: Tx, userId: string, step: number): Promise<boolean> =>
+  hasChanged(
+    tx
+      .update(secondFactors)
+      .set({ lastStep: step })
+      .where(
+        and(
+          eq(secondFactors.userId, userId),
+          isNotNull(secondFactors.confirmedAt),
+          or(isNull(secondFactors.lastStep), lt(secondFactors.lastStep, step)),
+        ),
       ),
-    )
-    .returning({ userId: secondFactors.userId });
-  return rows.length > 0;
-}
+  );
 
 /** A single statement, so that only one of two concurrent uses succeeds. */
-export async function spendRecoveryCode(
+export const spendRecoveryCode = (
   tx: Tx,
   { userId, hashedCode, now }: { userId: string; hashedCode: string; now: Date },
-): Promise<boolean> {
-  const rows = await tx
-    .update(recoveryCodes)
-    .set({ usedAt: now })
-    .where(
-      and(
-        eq(recoveryCodes.userId, userId),
-        eq(recoveryCodes.hashedCode, hashedCode),
-        isNull(recoveryCodes.usedAt),
+): Promise<boolean> =>
+  hasChanged(
+    tx
+      .update(recoveryCodes)
+      .set({ usedAt: now })
+      .where(
+        and(
+          eq(recoveryCodes.userId, userId),
+          eq(recoveryCodes.hashedCode, hashedCode),
+          isNull(recoveryCodes.usedAt),
+        ),
       ),
-    )
-    .returning({ userId: recoveryCodes.userId });
-  return rows.length > 0;
-}
+  );
 
 export async function replaceRecoveryCodes(tx: Tx, userId: string, hashedCodes: string[]): Promise<void> {
   await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
   await tx.insert(recoveryCodes).values(hashedCodes.map((hashedCode) => ({ userId, hashedCode })));
 }
 
-export async function countRecoveryCodes(orm: Orm, userId: string): Promise<number> {
-  const [row] = await orm
-    .select({ left: count() })
-    .from(recoveryCodes)
-    .where(and(eq(recoveryCodes.userId, userId), isNull(recoveryCodes.usedAt)));
-  return row?.left ?? 0;
-}
+export const countRecoveryCodes = (orm: Orm, userId: string): Promise<number> =>
+  orm.$count(recoveryCodes, and(eq(recoveryCodes.userId, userId), isNull(recoveryCodes.usedAt)));
 
 /** Nobody may use an older link after the password or second factor has changed. */
-export async function deleteOpenLinks(tx: Tx, userId: string, kind: LinkKind): Promise<void> {
-  await tx
+export const deleteOpenLinks = (tx: Tx, userId: string, kind: LinkKind): Promise<unknown> =>
+  tx
     .delete(oneTimeLinks)
     .where(and(eq(oneTimeLinks.userId, userId), eq(oneTimeLinks.kind, kind), isNull(oneTimeLinks.usedAt)));
-}
 
 /** Also deletes open links that could turn off the app. False if the app was not on. */
 export async function deleteApp(tx: Tx, userId: string): Promise<boolean> {
@@ -206,9 +196,8 @@ export async function deleteApp(tx: Tx, userId: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-export async function deleteRecoveryCodes(tx: Tx, userId: string): Promise<void> {
-  await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
-}
+export const deleteRecoveryCodes = (tx: Tx, userId: string): Promise<unknown> =>
+  tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
 
 export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolean> {
   const hadApp = await deleteApp(tx, userId);
@@ -222,11 +211,10 @@ export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolea
   return true;
 }
 
-export async function deleteAbandonedSetups(orm: Orm, before: Date): Promise<void> {
-  await orm
+export const deleteAbandonedSetups = (orm: Orm, before: Date): Promise<unknown> =>
+  orm
     .delete(secondFactors)
     .where(and(isNull(secondFactors.confirmedAt), lte(secondFactors.createdAt, before)));
-}
 
 /** Every property, so that none is lost between the two factors. */
 type Challenge = typeof signInChallenges.$inferSelect;
@@ -247,23 +235,23 @@ const isWaiting = (hashedToken: string, now: Date) =>
   );
 
 /** With the person's current address and password hash. */
-export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
-  const [challenge] = await orm
-    .select({
-      hashedToken: signInChallenges.hashedToken,
-      userId: users.id,
-      email: users.email,
-      passwordHash: users.passwordHash,
-      isSingleSignOn: signInChallenges.singleSignOn,
-      isConfirmed: signInChallenges.confirmed,
-      currentOrgId: signInChallenges.currentOrgId,
-      roles: signInChallenges.roles,
-    })
-    .from(signInChallenges)
-    .innerJoin(users, eq(users.id, signInChallenges.userId))
-    .where(isWaiting(hashedToken, now));
-  return challenge;
-}
+export const findChallenge = (orm: Orm, hashedToken: string, now: Date) =>
+  firstRow(
+    orm
+      .select({
+        hashedToken: signInChallenges.hashedToken,
+        userId: users.id,
+        email: users.email,
+        passwordHash: users.passwordHash,
+        isSingleSignOn: signInChallenges.singleSignOn,
+        isConfirmed: signInChallenges.confirmed,
+        currentOrgId: signInChallenges.currentOrgId,
+        roles: signInChallenges.roles,
+      })
+      .from(signInChallenges)
+      .innerJoin(users, eq(users.id, signInChallenges.userId))
+      .where(isWaiting(hashedToken, now)),
+  );
 
 /** Counts before the check, so that concurrent attempts cannot exceed the limit. Undefined if none were left. */
 export async function countTry(orm: Orm, hashedToken: string, now: Date): Promise<number | undefined> {
@@ -275,18 +263,16 @@ export async function countTry(orm: Orm, hashedToken: string, now: Date): Promis
   return row?.attempts;
 }
 
-export async function deleteChallenge(tx: Tx, hashedToken: string) {
-  const [gone] = await tx
-    .delete(signInChallenges)
-    .where(eq(signInChallenges.hashedToken, hashedToken))
-    .returning({ userId: signInChallenges.userId, currentOrgId: signInChallenges.currentOrgId });
-  return gone;
-}
+export const deleteChallenge = (tx: Tx, hashedToken: string) =>
+  firstRow(
+    tx
+      .delete(signInChallenges)
+      .where(eq(signInChallenges.hashedToken, hashedToken))
+      .returning({ userId: signInChallenges.userId, currentOrgId: signInChallenges.currentOrgId }),
+  );
 
-export async function deleteChallengesOf(tx: Tx, userId: string): Promise<void> {
-  await tx.delete(signInChallenges).where(eq(signInChallenges.userId, userId));
-}
+export const deleteChallengesOf = (tx: Tx, userId: string): Promise<unknown> =>
+  tx.delete(signInChallenges).where(eq(signInChallenges.userId, userId));
 
-export async function deleteExpiredChallenges(orm: Orm, now: Date): Promise<void> {
-  await orm.delete(signInChallenges).where(lte(signInChallenges.expiresAt, now));
-}
+export const deleteExpiredChallenges = (orm: Orm, now: Date): Promise<unknown> =>
+  orm.delete(signInChallenges).where(lte(signInChallenges.expiresAt, now));

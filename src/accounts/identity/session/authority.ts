@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { Request, Response } from 'express';
 import { change, type Authority, type ChangeDeps } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { selectRows } from '../../../core/db/sql.js';
+import { selectRows, hasRow } from '../../../core/db/sql.js';
 import { AppError } from '../../../core/errors.js';
 import { requestIdOf } from '../../../core/http/request.js';
 import { MINUTE_MS } from '../../../core/time.js';
@@ -184,13 +184,13 @@ async function confirmOperator(tx: Orm, session: Session, isDangerous: boolean, 
   if (isDangerous && !row.isConfirmed) throw new ConfirmationDue();
 }
 
-async function hasSession(tx: Orm, { sessionId, userId }: Session, now: Date) {
-  const rows = await selectRows(
-    tx,
-    sql`select 1 from sessions s where s.hashed_token = ${sessionId} and s.user_id = ${userId} and ${isAlive(now)}`,
+const hasSession = (tx: Orm, { sessionId, userId }: Session, now: Date): Promise<boolean> =>
+  hasRow(
+    selectRows(
+      tx,
+      sql`select 1 from sessions s where s.hashed_token = ${sessionId} and s.user_id = ${userId} and ${isAlive(now)}`,
+    ),
   );
-  return rows.length > 0;
-}
 
 const sessionEnded = () =>
   new AppError('not_signed_in', 'This session has just ended. Nothing was changed. Sign in again.');

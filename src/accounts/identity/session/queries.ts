@@ -1,5 +1,6 @@
-import { and, asc, count, desc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
+import { hasRow, hasChanged } from '../../../core/db/sql.js';
 import type { FormFields } from '../../../core/pages/form.js';
 import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { memberships, organizations, users } from '../../organizations/table.js';
@@ -59,8 +60,11 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       email: users.email,
       userName: users.name,
       lastSeenAt: sessions.lastSeenAt,
+      /** Null if the person has not confirmed their identity in this session. */
       confirmedAt: sessions.confirmedAt,
+      /** Null if there was none in this session. */
       singleSignOnAt: sessions.singleSignOnAt,
+      /** An owner needs no single sign-on until this time. */
       singleSignOnWaivedUntil: sessions.singleSignOnWaivedUntil,
       isOperator: sql<boolean>`${operators.userId} is not null`,
       hasSecondFactor: hasFactor(users.id),
@@ -91,13 +95,11 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
   return row;
 }
 
-export async function updateSession(
+export const updateSession = (
   orm: Orm,
   hashedToken: string,
   values: { lastSeenAt?: Date; currentOrgId?: string; confirmedAt?: Date; singleSignOnWaivedUntil?: Date },
-): Promise<void> {
-  await orm.update(sessions).set(values).where(eq(sessions.hashedToken, hashedToken));
-}
+): Promise<unknown> => orm.update(sessions).set(values).where(eq(sessions.hashedToken, hashedToken));
 
 export async function deleteSession(
   tx: Orm,
@@ -120,13 +122,11 @@ export async function findSessionOwner(orm: Orm, hashedToken: string): Promise<s
   return row?.userId;
 }
 
-export async function upsertKeptForm(orm: Orm, form: typeof keptForms.$inferInsert): Promise<void> {
-  await orm.insert(keptForms).values(form).onConflictDoUpdate({ target: keptForms.userId, set: form });
-}
+export const upsertKeptForm = (orm: Orm, form: typeof keptForms.$inferInsert): Promise<unknown> =>
+  orm.insert(keptForms).values(form).onConflictDoUpdate({ target: keptForms.userId, set: form });
 
-export async function deleteKeptForm(tx: Tx, userId: string): Promise<void> {
-  await tx.delete(keptForms).where(eq(keptForms.userId, userId));
-}
+export const deleteKeptForm = (tx: Tx, userId: string): Promise<unknown> =>
+  tx.delete(keptForms).where(eq(keptForms.userId, userId));
 
 export async function takeKeptForm(
   orm: Orm,
@@ -167,11 +167,12 @@ export async function hasOwnSession(
   now: Date,
 ): Promise<boolean> {
   const isOwn = and(eq(sessions.hashedToken, hashedToken), isNull(sessions.singleSignOnAt));
-  const rows = await orm
-    .select({ id: sessions.id })
-    .from(sessions)
-    .where(and(isOwn, isLive(userId, now)));
-  return rows.length > 0;
+  return hasRow(
+    orm
+      .select({ id: sessions.id })
+      .from(sessions)
+      .where(and(isOwn, isLive(userId, now))),
+  );
 }
 
 /** The current session first, then the most recently used. */
@@ -191,10 +192,8 @@ export function listSessions(orm: Orm, userId: string, current: string, now: Dat
     .limit(limit);
 }
 
-export async function countSessions(orm: Orm, userId: string, now: Date): Promise<number> {
-  const [row] = await orm.select({ open: count() }).from(sessions).where(isLive(userId, now));
-  return row?.open ?? 0;
-}
+export const countSessions = (orm: Orm, userId: string, now: Date): Promise<number> =>
+  orm.$count(sessions, isLive(userId, now));
 
 /** Undefined if this person has no session with that id. */
 export async function deleteSessionById(tx: Tx, userId: string, id: string): Promise<string | undefined> {
@@ -216,17 +215,13 @@ export async function deleteSessionsOf(tx: Tx, userId: string, except?: string):
   return rows.length;
 }
 
-export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: string): Promise<boolean> {
-  const rows = await tx
-    .update(sessions)
-    .set({ hashedToken: newHashedToken })
-    .where(eq(sessions.hashedToken, hashedToken))
-    .returning({ id: sessions.id });
-  return rows.length > 0;
-}
+export const updateToken = (tx: Tx, hashedToken: string, newHashedToken: string): Promise<boolean> =>
+  hasChanged(
+    tx.update(sessions).set({ hashedToken: newHashedToken }).where(eq(sessions.hashedToken, hashedToken)),
+  );
 
 /** Gives the session a new token. False if there is no such session. */
-export async function raiseSession(
+export const raiseSession = (
   tx: Tx,
   {
     hashedToken,
@@ -235,27 +230,26 @@ export async function raiseSession(
     isConfirmed,
   }: { hashedToken: string; newHashedToken: string; userId: string; isConfirmed: boolean },
   now: Date,
-): Promise<boolean> {
-  const rows = await tx
-    .update(sessions)
-    .set({ hashedToken: newHashedToken, singleSignOnAt: now, ...(isConfirmed && { confirmedAt: now }) })
-    .where(and(eq(sessions.hashedToken, hashedToken), isLive(userId, now)))
-    .returning({ id: sessions.id });
-  return rows.length > 0;
-}
+): Promise<boolean> =>
+  hasChanged(
+    tx
+      .update(sessions)
+      .set({ hashedToken: newHashedToken, singleSignOnAt: now, ...(isConfirmed && { confirmedAt: now }) })
+      .where(and(eq(sessions.hashedToken, hashedToken), isLive(userId, now))),
+  );
 
 /** A concurrent password change commits first, and no row matches, or it waits and then ends the new session too. */
-export async function lockUser(
+export const lockUser = (
   tx: Tx,
   { id, passwordHash }: { id: string; passwordHash: string },
-): Promise<boolean> {
-  const rows = await tx
-    .select({ id: users.id })
-    .from(users)
-    .where(and(eq(users.id, id), eq(users.passwordHash, passwordHash)))
-    .for('share');
-  return rows.length > 0;
-}
+): Promise<boolean> =>
+  hasRow(
+    tx
+      .select({ id: users.id })
+      .from(users)
+      .where(and(eq(users.id, id), eq(users.passwordHash, passwordHash)))
+      .for('share'),
+  );
 
 export async function insertSession(
   tx: Tx,

@@ -14,7 +14,7 @@ import {
   type KeptForm,
 } from '../../../core/pages/form.js';
 import type { Authority } from '../../audit/audit.js';
-import type { MarketAccess, Role } from '../../organizations/table.js';
+import type { Role } from '../../organizations/table.js';
 import type { Source, Whereabouts } from '../source.js';
 import {
   findSession,
@@ -28,33 +28,17 @@ import {
 } from './queries.js';
 import { generateToken, hashToken, readToken, sendToken } from './session-cookie.js';
 
-export interface SessionPerson {
+type FoundSession = NonNullable<Awaited<ReturnType<typeof findSession>>>;
+
+export interface SessionPerson extends Omit<FoundSession, 'lastSeenAt' | 'currentOrgId' | 'membership'> {
   sessionId: string;
-  userId: string;
-  email: string;
-  userName: string;
-  isOperator: boolean;
-  hasSecondFactor: boolean;
-  /** Null if the person has not confirmed their identity in this session. */
-  confirmedAt: Date | null;
-  /** Null if there was none in this session. */
-  singleSignOnAt: Date | null;
-  /** An owner needs no single sign-on until this time. */
-  singleSignOnWaivedUntil: Date | null;
 }
 
-export interface SessionPrincipal extends SessionPerson {
-  orgId: string;
-  orgSlug: string;
-  orgName: string;
-  role: Role;
+export interface SessionPrincipal
+  extends SessionPerson, Omit<NonNullable<FoundSession['membership']>, 'archivedAt'> {
   isArchived: boolean;
   lacksSecondFactor: boolean;
-  requireSecondFactor: boolean;
   lacksSingleSignOn: boolean;
-  requireSingleSignOn: boolean;
-  marketAccess: MarketAccess;
-  mayCorrect: boolean;
   /** For a person who did not sign in: a vendor vouches for them in a portal. */
   portal?: Voucher;
 }
@@ -69,31 +53,20 @@ interface SessionWithoutOrganization extends SessionPerson {
   orgId: null;
 }
 
-export interface ReadSession {
-  (req: Request): Promise<SessionPrincipal | SessionWithoutOrganization | undefined>;
-  /** Owner of an expired session; undefined if the session was ended deliberately. */
-  findOwner: (req: Request) => Promise<string | undefined>;
-  /** Returns the token for `takeForm`. */
-  keepForm: (userId: string, form: KeptForm) => Promise<string>;
-  /** Returns the form once, and only to this person and page. */
-  takeForm: (userId: string, token: string, page: string) => Promise<FormFields | undefined>;
-}
+export type ReadSession = ReturnType<typeof createSessionReader>;
 
 /**
  * One query, and at most one write a minute. If the person has left the current Organization, only a page view moves
  * them to another: a change meant for one must not happen in another.
  */
-export function createSessionReader({
-  config,
-  db,
-  clock,
-}: Pick<Context, 'config' | 'db' | 'clock'>): ReadSession {
+export function createSessionReader({ config, db, clock }: Pick<Context, 'config' | 'db' | 'clock'>) {
   const box = createSecretBox(config.secretKeys, 'kept form');
+  /** Owner of an expired session; undefined if the session was ended deliberately. */
   const findOwner = async (req: Request) => {
     const token = readToken(req);
     return token === undefined ? undefined : findSessionOwner(db.orm, hashToken(token));
   };
-  const read = async (req: Request) => {
+  const read = async (req: Request): Promise<SessionPrincipal | SessionWithoutOrganization | undefined> => {
     const token = readToken(req);
     if (token === undefined) return undefined;
     const sessionId = hashToken(token);
@@ -123,6 +96,7 @@ export function createSessionReader({
     const lacks = { lacksSecondFactor, lacksSingleSignOn };
     return { sessionId, ...person, ...organization, isArchived: archivedAt !== null, ...lacks };
   };
+  /** Returns the token for `takeForm`. */
   const keepForm = async (userId: string, form: KeptForm) => {
     const token = generateToken();
     const expiresAt = new Date(clock.now() + KEPT_FORM_MS);
@@ -130,6 +104,7 @@ export function createSessionReader({
     await upsertKeptForm(db.orm, { userId, hashedToken: hashToken(token), expiresAt, ...form, values });
     return token;
   };
+  /** Returns the form once, and only to this person and page. */
   const takeForm = async (userId: string, token: string, page: string) => {
     const now = new Date(clock.now());
     const values = await takeKeptForm(db.orm, { userId, hashedToken: hashToken(token), page, now });

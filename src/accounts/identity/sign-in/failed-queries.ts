@@ -18,20 +18,19 @@ export const failedSince = (nowMs: number): Date => hourOf(nowMs - DAY_MS);
 const keptSince = (nowMs: number) => hourOf(nowMs - KEPT_DAYS * DAY_MS);
 
 /** One row per person and hour, so that further failures add no rows and do not delay other people's sign-ins. */
-export async function countFailedSignIn(
+export const countFailedSignIn = (
   tx: Tx,
   userId: string,
   what: keyof FailedSignIns,
   now: Date,
-): Promise<void> {
-  await tx
+): Promise<unknown> =>
+  tx
     .insert(failedSignIns)
     .values({ userId, hour: hourOf(now.getTime()), [what]: 1 })
     .onConflictDoUpdate({
       target: [failedSignIns.userId, failedSignIns.hour],
       set: { [what]: sql`${failedSignIns[what]} + 1` },
     });
-}
 
 export async function findFailedSignIns(
   orm: Orm,
@@ -60,6 +59,5 @@ export async function readFailedHours(orm: Orm, userId: string, now: Date) {
   return { failedHours, failedDays: KEPT_DAYS };
 }
 
-export async function deleteOldFailedSignIns({ orm }: { orm: Orm }, now: Date): Promise<void> {
-  await orm.delete(failedSignIns).where(lt(failedSignIns.hour, keptSince(now.getTime())));
-}
+export const deleteOldFailedSignIns = ({ orm }: { orm: Orm }, now: Date): Promise<unknown> =>
+  orm.delete(failedSignIns).where(lt(failedSignIns.hour, keptSince(now.getTime())));

@@ -189,18 +189,14 @@ const MAX_ACCOUNTS = 5;
 
 const shape = /^([\w-]{22})\.((?:[\w-]{22}~?){1,5})\.([\w-]{43})$/;
 
-/** Strangers who guess at an account do not slow down sign-ins from browsers in which it has signed in. */
-export interface Devices {
-  /** The browser's id. */
-  find(req: Request, email: string): string | undefined;
-  remember(req: Request, res: Response, email: string): void;
-}
+export type Devices = ReturnType<typeof createDevices>;
 
 /**
- * The cookie holds a random id and hashes of the addresses that signed in (OWASP, "Device cookies"). It grants no
- * access, but determines which failures count.
+ * Strangers who guess at an account do not slow down sign-ins from browsers in which it has signed in. The cookie holds
+ * a random id and hashes of the addresses that signed in (OWASP, "Device cookies"). It grants no access, but determines
+ * which failures count.
  */
-export function createDevices(keys: readonly string[]): Devices {
+export function createDevices(keys: readonly string[]) {
   const keygrip = new Keygrip(keys, 'sha256');
   const cookie = hostCookie('gauge_device', MAX_AGE_MS);
   function read(req: Request): { id: string; accounts: string[] } | undefined {
@@ -209,11 +205,12 @@ export function createDevices(keys: readonly string[]): Devices {
     return { id, accounts: accounts!.split('~') };
   }
   return {
-    find(req, email) {
+    /** The browser's id. */
+    find(req: Request, email: string): string | undefined {
       const device = read(req);
       return device?.accounts.includes(hashAccount(email)) ? device.id : undefined;
     },
-    remember(req, res, email) {
+    remember(req: Request, res: Response, email: string): void {
       const { id, accounts } = read(req) ?? { id: randomBytes(16).toString('base64url'), accounts: [] };
       const account = hashAccount(email);
       const known = [account, ...accounts.filter((other) => other !== account)].slice(0, MAX_ACCOUNTS);

@@ -6,17 +6,7 @@ import { CannotSignIn } from '../sign-in/sign-in.js';
 import { findClaim, readRoleValues } from './role-claim.js';
 
 /** From a token that the issuer signed for this service. */
-export interface Claims {
-  issuer: string;
-  subject: string;
-  email: string | undefined;
-  isEmailVerified: boolean;
-  name: string | undefined;
-  /** The last proof of identity; undefined if the token does not state it. */
-  authenticatedAt: Date | undefined;
-  /** Undefined if no claim is configured, or if the token has none that can be read. */
-  groups: string[] | undefined;
-}
+export type Claims = ReturnType<typeof toClaims>;
 
 export interface Begun {
   state: string;
@@ -24,23 +14,7 @@ export interface Begun {
   codeVerifier: string;
 }
 
-export interface Issuer {
-  config: SingleSignOnConfig;
-  /**
-   * @param isFresh the issuer must ask the person to sign in again, even if it remembers them
-   * @throws CannotSignIn
-   */
-  begin(redirectUri: string, isFresh: boolean): Promise<Begun & { address: string }>;
-  /**
-   * @param answer the URL to which the issuer redirected the browser
-   * @throws CannotSignIn
-   */
-  finish(answer: URL, begun: Begun): Promise<Claims>;
-  /** Bypasses the cache. */
-  isDown(): Promise<boolean>;
-  /** As far as the issuer's description shows it. */
-  check(): Promise<void>;
-}
+export type Issuer = ReturnType<typeof createIssuer>;
 
 const TIMEOUT_SECONDS = 5;
 
@@ -49,10 +23,7 @@ export const TOLERANCE_SECONDS = 60;
 
 const DESCRIPTION_MS = MINUTE_MS;
 
-export function createIssuer(
-  config: SingleSignOnConfig,
-  { clock, log }: Pick<Context, 'clock' | 'log'>,
-): Issuer {
+export function createIssuer(config: SingleSignOnConfig, { clock, log }: Pick<Context, 'clock' | 'log'>) {
   const { issuer, name, roles } = config;
   let known: { at: number; description: Promise<client.Configuration> } | undefined;
   let isKnownDown = false;
@@ -90,8 +61,11 @@ export function createIssuer(
 
   return {
     config,
-    begin: (redirectUri, isFresh) => ask((description) => begin(description, config, redirectUri, isFresh)),
-    finish: (answer, { state, nonce, codeVerifier }) =>
+    /** If `isFresh`, the issuer asks the person to sign in again, even if it remembers them. @throws CannotSignIn */
+    begin: (redirectUri: string, isFresh: boolean) =>
+      ask((description) => begin(description, config, redirectUri, isFresh)),
+    /** @param answer the URL to which the issuer redirected the browser @throws CannotSignIn */
+    finish: (answer: URL, { state, nonce, codeVerifier }: Begun) =>
       ask(async (description) => {
         const tokens = await client.authorizationCodeGrant(description, answer, {
           expectedState: state,
@@ -111,10 +85,12 @@ export function createIssuer(
         isKnownDown = false;
         return toClaims(config, token, more, logOnce);
       }),
+    /** Bypasses the cache. */
     async isDown() {
       known = undefined;
       return describe().then(() => false, isOutage);
     },
+    /** As far as the issuer's description shows it. */
     async check() {
       await discover(config).catch((error: unknown) => {
         const otherIssuer = otherIssuerOf(error);
@@ -191,7 +167,7 @@ function toClaims(
   token: client.IDToken,
   more: Partial<client.UserInfoResponse>,
   logOnce: (details: object, text: string) => void,
-): Claims {
+) {
   // An address and a verification from two sources belong together only if one source lacks one of them.
   const whole = [token, more].find(({ email, email_verified: said }) => email && said !== undefined);
   const { email, email_verified: said } = whole ?? { ...more, ...token };
@@ -213,7 +189,9 @@ function toClaims(
     email: typeof email === 'string' ? email : undefined,
     isEmailVerified: isVerified === true || (isVerified === undefined && trustsAddresses),
     name: typeof name === 'string' ? name : undefined,
+    /** The last proof of identity; undefined if the token does not state it. */
     authenticatedAt: token.auth_time === undefined ? undefined : new Date(token.auth_time * SECOND_MS),
+    /** Undefined if no claim is configured, or if the token has none that can be read. */
     groups,
   };
 }

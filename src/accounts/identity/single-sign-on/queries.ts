@@ -1,6 +1,6 @@
 import { and, desc, eq, lte } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { firstRow } from '../../../core/db/sql.js';
+import { firstRow, hasChanged } from '../../../core/db/sql.js';
 import { users } from '../../organizations/table.js';
 import { identities, singleSignOns } from '../table.js';
 import type { User } from '../users/queries.js';
@@ -35,42 +35,26 @@ export async function findLinkTime(orm: Orm, userId: string): Promise<Date | und
   return latest?.createdAt;
 }
 
-export async function insertIdentity(tx: Tx, identity: typeof identities.$inferInsert): Promise<void> {
-  await tx.insert(identities).values(identity);
-}
+export const insertIdentity = (tx: Tx, identity: typeof identities.$inferInsert): Promise<unknown> =>
+  tx.insert(identities).values(identity);
 
-export async function deleteIdentities(tx: Tx, userId: string): Promise<boolean> {
-  const gone = await tx
-    .delete(identities)
-    .where(eq(identities.userId, userId))
-    .returning({ subject: identities.subject });
-  return gone.length > 0;
-}
+export const deleteIdentities = (tx: Tx, userId: string): Promise<boolean> =>
+  hasChanged(tx.delete(identities).where(eq(identities.userId, userId)));
 
-export async function insertSingleSignOn(
-  orm: Orm,
-  singleSignOn: typeof singleSignOns.$inferInsert,
-): Promise<void> {
-  await orm.insert(singleSignOns).values(singleSignOn);
-}
+export const insertSingleSignOn = (orm: Orm, row: typeof singleSignOns.$inferInsert): Promise<unknown> =>
+  orm.insert(singleSignOns).values(row);
 
 /** A single statement, so that only one of two concurrent uses gets the row, which may have expired. */
-export async function spendSingleSignOn(
+export const spendSingleSignOn = (
   orm: Orm,
   { hashedState, hashedBrowser }: { hashedState: string; hashedBrowser: string },
-) {
-  const [row] = await orm
-    .delete(singleSignOns)
-    .where(and(eq(singleSignOns.hashedState, hashedState), eq(singleSignOns.hashedBrowser, hashedBrowser)))
-    .returning({
-      nonce: singleSignOns.nonce,
-      codeVerifier: singleSignOns.codeVerifier,
-      next: singleSignOns.next,
-      expiresAt: singleSignOns.expiresAt,
-    });
-  return row;
-}
+) =>
+  firstRow(
+    orm
+      .delete(singleSignOns)
+      .where(and(eq(singleSignOns.hashedState, hashedState), eq(singleSignOns.hashedBrowser, hashedBrowser)))
+      .returning(),
+  );
 
-export async function deleteExpiredSingleSignOns({ orm }: { orm: Orm }, now: Date): Promise<void> {
-  await orm.delete(singleSignOns).where(lte(singleSignOns.expiresAt, now));
-}
+export const deleteExpiredSingleSignOns = ({ orm }: { orm: Orm }, now: Date): Promise<unknown> =>
+  orm.delete(singleSignOns).where(lte(singleSignOns.expiresAt, now));

@@ -109,16 +109,13 @@ export async function readPeopleFacts(orm: Orm, ids: readonly string[], since: D
 }
 
 /** Changes nothing if the password has been changed meanwhile. */
-export async function replaceHash(orm: Orm, { id, passwordHash }: User, to: string): Promise<void> {
-  await orm
+export const replaceHash = (orm: Orm, { id, passwordHash }: User, to: string): Promise<unknown> =>
+  orm
     .update(users)
     .set({ passwordHash: to })
     .where(and(eq(users.id, id), eq(users.passwordHash, passwordHash)));
-}
 
-export async function insertUser(tx: Tx, user: User): Promise<void> {
-  await tx.insert(users).values(user);
-}
+export const insertUser = (tx: Tx, user: User): Promise<unknown> => tx.insert(users).values(user);
 
 /** A new password deletes open links for resetting it. */
 export async function updateUser(
@@ -131,12 +128,11 @@ export async function updateUser(
 }
 
 /** An earlier proof stays. */
-export async function proveAddress(tx: Tx, id: string, provenAt: Date): Promise<void> {
-  await tx
+export const proveAddress = (tx: Tx, id: string, provenAt: Date): Promise<unknown> =>
+  tx
     .update(users)
     .set({ provenAt })
     .where(and(eq(users.id, id), isNull(users.provenAt)));
-}
 
 /** Deletes sessions and links, too. Keys and memberships must be deleted first. */
 export async function deleteUserRow(tx: Tx, { id, email }: Pick<User, 'id' | 'email'>): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { recordAudit, recordOperatorAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { AppError } from '../../../core/errors.js';
+import { AppError, found } from '../../../core/errors.js';
 import { fieldError } from '../../../core/pages/form.js';
 import { findDifference, type Put, type Source } from '../source.js';
 import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
@@ -124,7 +124,7 @@ export async function removeUser(tx: Tx, email: string, source: Source): Promise
   const user = await getUser(tx, email);
   const memberships = await deleteMembershipsOf(tx, user.id);
   await forgetKeyCreator(tx, user.id);
-  if (!(await deleteUserRow(tx, user))) throw unknownUser(email);
+  if (!(await deleteUserRow(tx, user))) throw new AppError('not_found', unknownUser(email));
   for (const { orgId, role } of memberships.sort(byOrganization)) {
     const details = { before: { role }, userRemoved: true };
     await recordAudit(tx, orgId, { ...source, action: 'member.removed', target: email, details });
@@ -143,8 +143,7 @@ export async function endSessions(tx: Tx, email: string, source: Source): Promis
 
 /** The password alone is then enough. Ends all sessions, which may belong to an attacker. */
 export async function removeSecondFactor(tx: Tx, email: string, source: Source): Promise<void> {
-  const user = await lockUser(tx, { email });
-  if (!user) throw unknownUser(email);
+  const user = found(await lockUser(tx, { email }), unknownUser(email));
   if (!(await deleteSecondFactor(tx, user.id)))
     throw new AppError('not_found', `The user "${email}" has no second factor.`);
   const details = { sessionsEnded: await deleteSessionsOf(tx, user.id) };
@@ -152,13 +151,10 @@ export async function removeSecondFactor(tx: Tx, email: string, source: Source):
   await recordOperatorAudit(tx, entry);
 }
 
-export async function getUser(orm: Orm, email: string): Promise<User> {
-  const user = await findUser(orm, { email });
-  if (!user) throw unknownUser(email);
-  return user;
-}
+export const getUser = async (orm: Orm, email: string): Promise<User> =>
+  found(await findUser(orm, { email }), unknownUser(email));
 
 /** The chains of several Organizations are locked in this order. */
 const byOrganization = (a: { orgId: string }, b: { orgId: string }) => (a.orgId < b.orgId ? -1 : 1);
 
-const unknownUser = (email: string) => new AppError('not_found', `There is no user "${email}".`);
+const unknownUser = (email: string): string => `There is no user "${email}".`;

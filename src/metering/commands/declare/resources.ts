@@ -151,27 +151,19 @@ const toTime = (text: string): string => new Date(text).toISOString();
 /** The order of names makes no difference. */
 const toFeatures = (features: unknown = {}) => toStoredFeatures(features as FeatureOverrides) ?? {};
 
-const entitlementFields = ({
-  kind,
-  startsAt,
-  endsAt,
-  unitCap,
-  limits = [],
-  thresholds,
-  features,
-}: Entitlement) => ({
-  kind,
-  ...(startsAt === undefined ? {} : { startsAt: toTime(startsAt) }),
-  endsAt: endsAt == null ? null : toTime(endsAt),
-  unitCap: toCap(unitCap),
-  limits: limits.map(({ quantity, window, enforcement = 'warn', per }) => ({
+const entitlementFields = (entitlement: Entitlement) => ({
+  kind: entitlement.kind,
+  ...(entitlement.startsAt === undefined ? {} : { startsAt: toTime(entitlement.startsAt) }),
+  endsAt: entitlement.endsAt == null ? null : toTime(entitlement.endsAt),
+  unitCap: toCap(entitlement.unitCap),
+  limits: (entitlement.limits ?? []).map(({ quantity, window, enforcement = 'warn', per }) => ({
     quantity: toNumber(quantity),
     window,
     enforcement,
     ...(per === undefined ? {} : { per }),
   })),
-  thresholds: (thresholds?.map(Number) ?? [...defaultThresholds]).toSorted((a, b) => a - b),
-  features: toFeatures(features),
+  thresholds: (entitlement.thresholds?.map(Number) ?? [...defaultThresholds]).toSorted((a, b) => a - b),
+  features: toFeatures(entitlement.features),
 });
 
 const planFields = ({ name, entitlements, grants = [], trial }: DeclaredPlan) => {

@@ -4,12 +4,7 @@ import { createKeySet } from './key-set.js';
 import type { MapRecord, OutgoingEvent, RecordRefusal } from './mapping.js';
 import type { SourceRecord } from './record.js';
 
-export interface OutgoingBatch {
-  index: number;
-  events: OutgoingEvent[];
-  refusals: RecordRefusal[];
-  position: number;
-}
+export type OutgoingBatch = ReturnType<typeof emptyBatch>;
 
 /** JSON characters: well below the service's body limit, and small in memory. */
 const MAX_BATCH_LENGTH = 3 * 1024 * 1024;
@@ -57,38 +52,30 @@ function refuseRepeat(mapped: ReturnType<MapRecord>, seen: ReturnType<typeof cre
 
 const REPEATED = 'repeated_key';
 
-const emptyBatch = (index: number): OutgoingBatch => ({
+const emptyBatch = (index: number) => ({
   index,
-  events: [],
-  refusals: [],
+  events: [] as OutgoingEvent[],
+  refusals: [] as RecordRefusal[],
   position: 0,
 });
 
-/** Counts from the start of the input. */
-export interface Tally {
-  /** Accepted, deduped and rejected. */
-  records: number;
-  accepted: number;
-  deduped: number;
-  rejected: number;
-  /** An earlier record of the input has the same key. */
-  repeated: number;
-  /** Sent without a time of their own; they count at the time of receipt. */
-  untimed: number;
-  /** Only the first 100 reasons are counted. */
-  reasons: Record<string, number>;
-}
-
 const MAX_REASONS = 100;
 
-const emptyTally = (): Tally => ({
+type Tally = ReturnType<typeof emptyTally>;
+
+/** Counts from the start of the input. */
+const emptyTally = () => ({
+  /** Accepted, deduped and rejected. */
   records: 0,
   accepted: 0,
   deduped: 0,
   rejected: 0,
+  /** An earlier record of the input has the same key. */
   repeated: 0,
+  /** Sent without a time of their own; they count at the time of receipt. */
   untimed: 0,
-  reasons: {},
+  /** Only the first 100 reasons are counted. */
+  reasons: {} as Record<string, number>,
 });
 
 /** A record's own values would make each reason unique. */
@@ -101,13 +88,15 @@ function countReason(reasons: Tally['reasons'], refusal: RecordRefusal): void {
   if (count > 0 || Object.keys(reasons).length < MAX_REASONS) reasons[reason] = count + 1;
 }
 
-export interface Warnings {
+export type Warnings = ReturnType<typeof noWarnings>;
+
+const noWarnings = () => ({
   /** For each product, metric and period above its cap. */
-  overCap: Map<string, CapWarning>;
-  overLimit: Map<string, LimitWarning>;
-  mismatches: number;
-  firstMismatch: number | undefined;
-}
+  overCap: new Map<string, CapWarning>(),
+  overLimit: new Map<string, LimitWarning>(),
+  mismatches: 0,
+  firstMismatch: undefined as number | undefined,
+});
 
 const placeOf = ({ organization, productSlug, metric }: CapWarning | LimitWarning, part: unknown): string =>
   JSON.stringify([organization, productSlug, metric, part]);
@@ -120,12 +109,7 @@ export function createLedger(options: {
 }) {
   const { window } = options;
   const tally = emptyTally();
-  const warnings: Warnings = {
-    overCap: new Map(),
-    overLimit: new Map(),
-    mismatches: 0,
-    firstMismatch: undefined,
-  };
+  const warnings = noWarnings();
   const answered = new Map<number, { batch: OutgoingBatch; delivery: Delivery }>();
   let next = 0;
   let position = 0;

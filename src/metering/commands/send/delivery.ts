@@ -13,32 +13,24 @@ interface Named {
 export type CapWarning = Extract<Warning, { code: 'unit_cap_exceeded' }> & Named;
 export type LimitWarning = Extract<Warning, { code: 'limit_exceeded' }> & Named;
 
-export interface Delivery {
-  accepted: number;
-  deduped: number;
-  refusals: RecordRefusal[];
-  overCap: CapWarning[];
-  overLimit: LimitWarning[];
-  /** Differ from the first event with the same key. */
-  mismatches: SourceRecord[];
-}
+export type Delivery = Awaited<ReturnType<typeof deliver>>;
 
 /** Retries until every event has an answer. @throws DeliveryError */
-export async function deliver(post: Post, events: OutgoingEvent[]): Promise<Delivery> {
+export async function deliver(post: Post, events: OutgoingEvent[]) {
   const { accepted, deduped, refused, warnings } = await deliverEvents(post, events);
-  const refusals = refused.map(({ event: { record, event }, code, detail }) => ({
-    record,
-    code,
-    detail,
-    event,
-  }));
-  const delivery: Delivery = { accepted, deduped, refusals, overCap: [], overLimit: [], mismatches: [] };
+  const refusals = refused.map(({ event: { record, event }, code, detail }): RecordRefusal => {
+    return { record, code, detail, event };
+  });
+  const overCap: CapWarning[] = [];
+  const overLimit: LimitWarning[] = [];
+  /** Differ from the first event with the same key. */
+  const mismatches: SourceRecord[] = [];
   for (const { warning, event } of warnings) {
-    if (warning.code === 'unit_cap_exceeded') delivery.overCap.push(warning);
-    else if (warning.code === 'limit_exceeded') delivery.overLimit.push(warning);
-    else if (event) delivery.mismatches.push(event.record);
+    if (warning.code === 'unit_cap_exceeded') overCap.push(warning);
+    else if (warning.code === 'limit_exceeded') overLimit.push(warning);
+    else if (event) mismatches.push(event.record);
   }
-  return delivery;
+  return { accepted, deduped, refusals, overCap, overLimit, mismatches };
 }
 
 /** `recorded` is what the service had; null if the lookup failed. */

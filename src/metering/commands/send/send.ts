@@ -7,7 +7,7 @@ import { printable } from '../../../core/terminal.js';
 import { CommandError, type Terminal } from '../../../commands/kit/command.js';
 import { openInput, type Input } from '../../../commands/kit/input.js';
 import { createProgress, duration, noProgress, type Progress } from '../../../commands/kit/progress.js';
-import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
+import { createLedger, toBatches, type OutgoingBatch, type Warnings } from './batches.js';
 import { deliver, lookUpEvents, type CapWarning, type LimitWarning, type LostAnswer } from './delivery.js';
 import { openRejectedFile } from './files.js';
 import { createMapping, type MappedColumn, type MappingOptions, type OutgoingEvent } from './mapping.js';
@@ -49,7 +49,7 @@ const SILENT_MS = 30_000;
  * A summary of the settled events, even if the run is interrupted or stopped.
  * @throws CommandError if the run cannot start
  */
-export async function sendFile(options: SendOptions, surroundings: SendSurroundings): Promise<Summary> {
+export async function sendFile(options: SendOptions, surroundings: SendSurroundings) {
   const { stderr, interrupt } = surroundings;
   const startedAt = performance.now();
   const map = createMapping(options.mapping);
@@ -98,18 +98,31 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   const couldStart = ledger.tally.records > 0 || failure instanceof DeliveryError;
   if (failure && !(couldStart && (failure instanceof CommandError || failure instanceof DeliveryError)))
     throw failure;
-  const run = {
+  const { reasons, ...counts } = ledger.tally;
+  const lost = options.isDryRun ? undefined : await lookUpEvents(client, [...unanswered]);
+  const seconds = (performance.now() - startedAt) / 1000;
+  return {
+    /** `stopped`: before the input ended; `stopReason` says why. */
     state: isComplete ? ('complete' as const) : ('stopped' as const),
     stopReason: isComplete ? undefined : (failure?.message ?? 'The run was interrupted.'),
     url: options.url,
     dryRun: options.isDryRun,
     sent,
-    rejectedFile: rejected.path,
-    unanswered: options.isDryRun ? undefined : await lookUpEvents(client, [...unanswered]),
-    seconds: (performance.now() - startedAt) / 1000,
+    rejectedFile: counts.rejected > 0 ? rejected.path : null,
+    unanswered: lost,
+    seconds: Number(seconds.toFixed(3)),
+    ...counts,
+    /** Most frequent reasons first. */
+    rejections: Object.entries(reasons)
+      .map(([reason, records]) => ({ reason, records }))
+      .sort((a, b) => b.records - a.records),
+    warnings: listWarnings(ledger.warnings),
+    recordsPerSecond: rateOf(counts.records, seconds),
   };
-  return toSummary(run, ledger.tally, ledger.warnings);
 }
+
+/** `--json` prints it. */
+export type Summary = Awaited<ReturnType<typeof sendFile>>;
 
 async function runInParallel(
   concurrency: number,
@@ -204,57 +217,13 @@ function createStop(interrupt: AbortSignal) {
   };
 }
 
-interface Rejections {
-  reason: string;
-  records: number;
-}
-
-/** `--json` prints it. */
-export interface Summary extends Omit<Tally, 'reasons'> {
-  /** `stopped`: before the input ended; `stopReason` says why. */
-  state: 'complete' | 'stopped';
-  stopReason: string | undefined;
-  url: string;
-  dryRun: boolean;
-  sent: number;
-  /** Most frequent reasons first. */
-  rejections: Rejections[];
-  rejectedFile: string | null;
-  unanswered: LostAnswer | undefined;
-  warnings: (
-    | CapWarning
-    | LimitWarning
-    | { code: 'duplicate_mismatch'; events: number; firstRecord: number }
-  )[];
-  seconds: number;
-  recordsPerSecond: number;
-}
-
-const toWarningList = ({ overCap, overLimit, mismatches, firstMismatch }: Warnings): Summary['warnings'] => [
+const listWarnings = ({ overCap, overLimit, mismatches, firstMismatch }: Warnings) => [
   ...overCap.values(),
   ...overLimit.values(),
   ...(firstMismatch === undefined
     ? []
     : [{ code: 'duplicate_mismatch' as const, events: mismatches, firstRecord: firstMismatch }]),
 ];
-
-function toSummary(
-  run: Omit<Summary, keyof Tally | 'rejections' | 'warnings' | 'recordsPerSecond'>,
-  { reasons, ...counts }: Tally,
-  warnings: Warnings,
-): Summary {
-  return {
-    ...run,
-    ...counts,
-    rejections: Object.entries(reasons)
-      .map(([reason, records]) => ({ reason, records }))
-      .sort((a, b) => b.records - a.records),
-    rejectedFile: counts.rejected > 0 ? run.rejectedFile : null,
-    warnings: toWarningList(warnings),
-    seconds: Number(run.seconds.toFixed(3)),
-    recordsPerSecond: rateOf(counts.records, run.seconds),
-  };
-}
 
 const rateOf = (count: number, seconds: number): number => (seconds > 0 ? Math.round(count / seconds) : 0);
 
