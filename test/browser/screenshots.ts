@@ -26,7 +26,7 @@ const devices = [
 const parts: Record<string, { from: string; width: number; height: number }> = {
   usage: { from: '.explorer > .stack-wide', width: 706, height: 566 },
   markets: { from: '.desk-market', width: 788, height: 600 },
-  customers: { from: '.page-head', width: 1048, height: 560 },
+  customers: { from: '.page-head', width: 788, height: 600 },
 };
 
 const dataDir = await mkdtemp(join(tmpdir(), 'gauge-screenshots-'));
