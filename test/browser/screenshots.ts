@@ -22,7 +22,7 @@ const devices = [
   { suffix: '-phone', viewport: { width: 390, height: 844 } },
 ];
 
-/** What the front page shows: from the top left of an element, in the size that its template names. */
+/** Shown on the front page: from the top left of an element, in the size that its template names. */
 const parts: Record<string, { from: string; width: number; height: number }> = {
   usage: { from: '.explorer > .stack-wide', width: 706, height: 566 },
   markets: { from: '.desk-market', width: 788, height: 600 },

@@ -272,7 +272,7 @@ describe('the overview', () => {
     expect(seen).not.toMatch(/Viewed|Sent a test/);
     const log = (await browser.get('/dashboard/audit-log', { accept: 'text/html' })).text;
     expect(log.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ')).toContain(
-      `Viewed the pages of ${organization.name} as the customer`,
+      `Viewed the portal of ${organization.name} as the customer`,
     );
     const member = await createUser(db);
     await addMember(db, organization.id, member.id, 'member');

@@ -59,7 +59,7 @@ export const dayField = (error: string) =>
       const place = months.indexOf(month?.slice(0, 3).toLowerCase() ?? '') + 1;
       return place === 0 ? typed.trim() : [year, pad(String(place)), pad(day!)].join('-');
     })
-    .pipe(z.iso.date(error));
+    .pipe(z.iso.date({ error, abort: true }));
 
 const pad = (digits: string): string => digits.padStart(2, '0');
 
