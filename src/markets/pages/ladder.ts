@@ -19,6 +19,7 @@ interface LadderInput {
   day: DayForecast | undefined;
   holdings: ReadonlyMap<string, Holding>;
   mayOpen: boolean;
+  mayOrder: boolean;
   signals: readonly Signal[];
 }
 
@@ -35,7 +36,7 @@ export function toLadder(input: LadderInput) {
   return groups.map((group) => ({ ...group[0]!, folded: group.length > 1 ? group : null }));
 }
 
-function toRows({ event, books, day, holdings, mayOpen, signals }: LadderInput) {
+function toRows({ event, books, day, holdings, mayOpen, mayOrder, signals }: LadderInput) {
   const implied = impliedProbabilities(event);
   return event.markets.map((market) => {
     const { ticker, status } = market;
@@ -58,7 +59,7 @@ function toRows({ event, books, day, holdings, mayOpen, signals }: LadderInput) 
       market: implied.get(ticker) ?? null,
       yes: impossible ? { ...quoted('yes'), buyHref: null } : quoted('yes'),
       no: quoted('no'),
-      held: toHeld(market, holdings.get(ticker), book),
+      held: toHeld(market, holdings.get(ticker), book, mayOrder),
     };
   });
 }
@@ -97,15 +98,15 @@ function toQuoted(market: Market, book: OrderBook, side: Side, mayOpen: boolean)
   };
 }
 
-function toHeld(market: Market, held: Holding | undefined, book: OrderBook) {
+function toHeld(market: Market, held: Holding | undefined, book: OrderBook, mayOrder: boolean) {
   if (!held) return null;
   const { side, contracts, cost } = held;
   return {
     text: `${contracts} ${side.toUpperCase()}`,
     averageCost: perContract(cost, contracts),
-    /** Null if nobody bids. */
+    /** Null if nobody bids or the member may not order. */
     sellHref:
-      takesOrders(market) && bidsOf(book, side).length > 0
+      mayOrder && takesOrders(market) && bidsOf(book, side).length > 0
         ? ticketAddress(market.ticker, { side, action: 'sell', contracts })
         : null,
   };

@@ -100,6 +100,8 @@ export interface OwnAccount {
   areTooOld: boolean;
   /** If false, positions may only be sold. */
   mayOpen: boolean;
+  /** By role. */
+  mayOrder: boolean;
 }
 
 export function toEventView(
@@ -112,6 +114,7 @@ export function toEventView(
     signals,
     areTooOld,
     mayOpen,
+    mayOrder,
     crossChecks,
     feed = null,
   }: OwnAccount & { crossChecks?: CrossChecks | undefined; feed?: MinuteFeed | null },
@@ -134,6 +137,7 @@ export function toEventView(
       day,
       holdings,
       mayOpen,
+      mayOrder,
       signals: signalsOf(signals, event, now),
     }),
     doubtful: notesOn(snapshot, station.id).map(({ example }) => example),

@@ -151,7 +151,7 @@ async function readFacts(
   snapshot: Snapshot,
 ): Promise<DeskFacts> {
   const { orm } = db;
-  const { orgId, userId, marketAccess } = sessionOf(res);
+  const { orgId, userId, marketAccess, role } = sessionOf(res);
   const now = new Date(clock.now());
   const [tradingSwitch, booked, holdings, waiting, watched] = await Promise.all([
     readSwitch(orm, orgId),
@@ -183,6 +183,7 @@ async function readFacts(
       signals: areTooOld ? { ...signals, events: [] } : signals,
       areTooOld,
       mayOpen: marketAccess === 'trade',
+      mayOrder: isManager(role),
     },
     orders,
     positions,
