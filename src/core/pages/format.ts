@@ -125,11 +125,14 @@ export function formatAgo(at: Date, now: Date): string {
 const DOLLAR = 1_000_000n;
 const CENT = 10_000n;
 
-/** `$1,234.50`, `−$0.04`, rounded to cents. */
-export function formatMoney(micros: bigint): string {
+/** Half a cent rounds away from zero. */
+export function roundToCent(micros: bigint): bigint {
   const cents = ((micros < 0n ? -micros : micros) + CENT / 2n) / CENT;
-  return formatExactMoney(micros < 0n ? -cents * CENT : cents * CENT);
+  return micros < 0n ? -cents * CENT : cents * CENT;
 }
+
+/** `$1,234.50`, `−$0.04`, rounded to cents. */
+export const formatMoney = (micros: bigint): string => formatExactMoney(roundToCent(micros));
 
 /** `$1,234.50`, `$0.3744`: all digits, but at least two decimals. */
 export function formatExactMoney(micros: bigint): string {

@@ -4,7 +4,7 @@ import type { TimeInForce } from '../market/book.js';
 import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
 import { bracketPays } from '../market/brackets.js';
 import { nameMarket, type MarketName } from '../market/market-name.js';
-import { DOLLAR, type Micros } from '../market/money.js';
+import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import type { SettlementSource } from '../market/rules.js';
 import type { SettlementEventRow } from '../portfolio/history-queries.js';
 import type { ListedOrder, findPlace, listFills } from '../portfolio/order-queries.js';
@@ -12,7 +12,8 @@ import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { ORDERS_PATH } from './addresses.js';
 import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
-import { formatDecimal, formatExactMoney, formatPrice, formatTime } from '../../core/pages/format.js';
+import { closingText } from './review.js';
+import { formatDecimal, formatMoney, formatPrice, formatTime } from '../../core/pages/format.js';
 
 const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
   pending: { label: 'Pending', tone: 'warn' },
@@ -30,6 +31,7 @@ export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) 
   verb: order.action === 'buy' ? 'Buy' : 'Sell',
   averagePrice: order.filledContracts === 0 ? null : perContract(order.value, order.filledContracts),
   status: orderStatuses[order.status],
+  result: resultOf(order),
   why: toWhy(order.reason),
   placedBy: toPlacedBy(order),
 });
@@ -58,12 +60,24 @@ export function describePlaced(order: ListedOrder): string {
       : status === 'resting'
         ? ` The other ${formatDecimal(subtractCounts(contracts, filledContracts))} rest in the book at ${formatPrice(limitPrice)}.`
         : ' The rest was cancelled.';
-  // A purchase that closes pairs of YES and NO can pay more than it costs.
+  const closed = closedBy(order);
+  if (closed > 0 && closed === filledContracts)
+    return `Bought ${count}, which closed ${closingText({ closed, received: balanceChange, result: resultOf(order) ?? 0n }, side, 'received')}${rest}`;
   if (action === 'buy' && balanceChange > 0n)
-    return `Bought ${count}. The pairs that it closed paid ${formatExactMoney(balanceChange)} more than it cost, fee included.${rest}`;
+    return `Bought ${count}. The pairs that it closed paid ${formatMoney(balanceChange)} more than it cost, fee included.${rest}`;
   return action === 'buy'
-    ? `Bought ${count} for ${formatExactMoney(-balanceChange)}, fee included.${rest}`
-    : `Sold ${count} for ${formatExactMoney(balanceChange)} after the fee.${rest}`;
+    ? `Bought ${count} for ${formatMoney(-balanceChange)}, fee included.${rest}`
+    : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
+}
+
+/** Pairs of YES and NO, each of which paid a dollar at once. */
+const closedBy = ({ action, value, fees, balanceChange }: ListedOrder): number =>
+  action === 'buy' ? Number((balanceChange + value + fees) / CENT) / 100 : 0;
+
+/** After fees; null if the order closed nothing. */
+function resultOf(order: ListedOrder): Micros | null {
+  const isClosing = order.action === 'sell' ? order.filledContracts > 0 : closedBy(order) > 0;
+  return isClosing ? order.realised - order.fees : null;
 }
 
 /** If the key or person still has a page. */

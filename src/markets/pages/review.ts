@@ -2,6 +2,7 @@ import {
   asksOf,
   bidsOf,
   emptyBook,
+  otherSide,
   quoteOrder,
   worstCost,
   type MarketableOrder,
@@ -10,12 +11,12 @@ import {
   type Side,
 } from '../market/book.js';
 import { isPlaced, labelOf, type ListedMarket } from '../market/market.js';
-import { BALANCE_STEP, CENT, DOLLAR, floorTo, shareOf, type Micros } from '../market/money.js';
+import { BALANCE_STEP, CENT, ceilTo, DOLLAR, floorTo, shareOf, type Micros } from '../market/money.js';
 import type { RestTerms } from '../ledger/order-input.js';
 import { bidOf, shownAt } from '../orders/queue.js';
 import { applyFill, type Holding } from '../ledger/positions.js';
 import { chargeFill, newOrderAccount, type FeeRule } from '../market/fees.js';
-import { formatDecimal, formatExactMoney, formatPrice } from '../../core/pages/format.js';
+import { formatDecimal, formatMoney, formatPrice, roundToCent } from '../../core/pages/format.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 
 export interface ReviewInput {
@@ -32,6 +33,16 @@ export interface ReviewInput {
   reserve: Micros | null;
   /** Probability that YES pays; null without a forecast. */
   probability: number | null;
+  doubt?: Doubt | null;
+}
+
+/** Why the forecast proposes nothing here. */
+export interface Doubt {
+  /** The end of `The forecast says 55%, but …`. */
+  because: string;
+  /** Probability of the order's side at the market's prices. */
+  market: number | null;
+  isWithheld: boolean;
 }
 
 export interface Review {
@@ -45,9 +56,10 @@ export interface Review {
     sideName: string;
     breakEven: number;
     forecast: { probability: number; edge: number; expected: Micros } | null;
+    doubt: Doubt | null;
   } | null;
-  /** On average, if the forecast is right. */
-  loses: boolean;
+  /** Why the forecast does not support the order. */
+  warning: string | null;
 }
 
 type Fact = { label: string; note?: string; isSum?: true } & (
@@ -57,29 +69,52 @@ type Fact = { label: string; note?: string; isSum?: true } & (
 );
 
 export function reviewOrder(input: ReviewInput): Review {
-  const { order, market, book, feeRule } = input;
-  const quote = quoteOrder(order.rest?.postOnly ? emptyBook : book, feeRule, order);
+  const { order, market, book: offered, feeRule } = input;
+  const quote = quoteOrder(order.rest?.postOnly ? emptyBook : offered, feeRule, order);
   const name = `${formatDecimal(order.contracts)} ${order.side.toUpperCase()}`;
   const price = formatPrice(order.limitPrice);
-  const chance = quote.filledContracts === 0 ? null : chanceOf(input, quote);
-  return {
+  const shown = {
     headline: order.action === 'buy' ? `Buy ${name} at ${price} or less` : `Sell ${name} at ${price} or more`,
-    outcome: order.rest ? restingOutcome(input, quote) : outcomeOf(order, quote, book),
-    facts:
-      quote.filledContracts === 0
-        ? reserveOf(input)
-        : order.action === 'buy'
-          ? costs(input, quote)
-          : proceeds(input, quote),
-    results:
-      quote.filledContracts === 0
-        ? []
-        : order.action === 'buy'
-          ? resultsOf(order.side, quote, market)
-          : resultsOfSale(input, quote),
-    chance,
-    loses: (chance?.forecast?.expected ?? 0n) < 0n,
+    outcome: order.rest ? restingOutcome(input, quote) : outcomeOf(order, quote, offered),
   };
+  if (quote.filledContracts === 0)
+    return { ...shown, facts: reserveOf(input), results: [], chance: null, warning: null };
+  const chance = chanceOf(input, quote);
+  const booked = book(input, quote);
+  const isClosing = order.action === 'sell' || booked.closed === quote.filledContracts;
+  const isClosingPairs = isClosing && order.action === 'buy';
+  const { tone, text } = shown.outcome;
+  return {
+    ...shown,
+    outcome: isClosingPairs
+      ? { tone, text: `${text} It closes ${closingText(booked, order.side)}` }
+      : shown.outcome,
+    facts: order.action === 'buy' ? costs(input, quote) : proceeds(input, quote),
+    results: isClosing
+      ? [
+          { label: 'received', change: booked.received },
+          { label: 'profit or loss', change: booked.result },
+        ]
+      : resultsOf(order.side, booked.received - valueOf(DOLLAR, booked.closed), quote, market),
+    chance: isClosingPairs ? null : chance,
+    warning: warningOf(chance, isClosing),
+  };
+}
+
+function warningOf({ forecast, doubt }: NonNullable<Review['chance']>, isClosing: boolean): string | null {
+  if (forecast && forecast.expected < 0n)
+    return `On average ${isClosing ? 'holding is worth more' : 'this order loses money'}, if the forecast is right.`;
+  return forecast && doubt && !isClosing ? 'The forecast is not proven, so it is no reason to buy.' : null;
+}
+
+/** `3 YES: you receive $0.89, a loss of $0.05, fee included.` */
+export function closingText(
+  { closed, received, result }: { closed: number; received: Micros; result: Micros },
+  side: Side,
+  verb = 'receive',
+): string {
+  const change = `a ${result < 0n ? 'loss' : 'profit'} of ${formatMoney(result < 0n ? -result : result)}`;
+  return `${formatDecimal(closed)} ${otherSide[side].toUpperCase()}: you ${verb} ${formatMoney(received)}, ${change}, fee included.`;
 }
 
 /** The part that fills now, and the queue ahead of the rest. */
@@ -140,78 +175,91 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
   };
 }
 
-function costs({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Review['facts'] {
-  const total = -quote.balanceChange;
-  const { cashChange, realised, closed } = book(held, order, quote);
+/** In cents that add up: the cost is what the cash loses, and the fee is the cost without the price. */
+function costs(input: ReviewInput, quote: Quote): Review['facts'] {
+  const { order, cash, feeRule } = input;
+  const { received, realised, result, closed } = book(input, quote);
+  const pairs = valueOf(DOLLAR, closed);
+  const total = pairs - received;
+  const rounded = roundToCent(-quote.balanceChange - quote.fees);
+  const price = rounded < total ? rounded : total;
   const worst = worstCost(feeRule, order);
+  const isClosing = closed === quote.filledContracts;
   return [
-    { label: 'Price', money: total - quote.fees, note: averageNote(quote) },
-    { label: 'Fee', money: quote.fees },
+    { label: 'Price', money: price, note: averageNote(quote) },
+    { label: 'Fee', money: total - price },
     { label: 'Cost', money: total, isSum: true },
     ...(closed > 0
       ? [
           {
             label: 'Pairs closed',
-            change: valueOf(DOLLAR, closed),
+            change: pairs,
             note: `${formatDecimal(closed)} pairs of YES and NO pay $1 each at once`,
           },
-          { label: 'Realised', change: realised, note: 'before fees' },
+          isClosing
+            ? { label: 'Profit or loss', change: result, note: 'fee included' }
+            : { label: 'Realised', change: roundToCent(realised), note: 'before fees' },
         ]
       : []),
-    ...(worst > total
+    ...(worst > -quote.balanceChange
       ? [
           {
             label: 'Maximum cost',
-            money: worst,
+            money: ceilTo(worst, CENT),
             note: `for all ${formatDecimal(order.contracts)}, if the book moves before the order arrives`,
           },
         ]
       : []),
-    { label: 'Maximum payout', money: quote.maximumPayout },
-    { label: 'Cash after', money: cash + cashChange, note: `${formatExactMoney(cash)} now` },
+    ...(isClosing ? [] : [{ label: 'Maximum payout', money: quote.maximumPayout - pairs }]),
+    cashAfter(cash, received),
   ];
 }
 
-function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Review['facts'] {
-  const { cashChange, realised, left } = book(held, order, quote);
+function proceeds(input: ReviewInput, quote: Quote): Review['facts'] {
+  const { order, cash, feeRule } = input;
+  const { received, result, left } = book(input, quote);
   const all = chargeFill(feeRule, newOrderAccount, {
     action: 'sell',
     price: order.limitPrice,
     contracts: quote.filledContracts,
   });
-  const least = all.balanceChange;
+  const rounded = roundToCent(quote.balanceChange + quote.fees);
+  const price = rounded > received ? rounded : received;
   return [
-    { label: 'Price', money: quote.balanceChange + quote.fees, note: averageNote(quote) },
-    { label: 'Fee', money: quote.fees },
-    { label: 'You receive', money: quote.balanceChange, isSum: true },
-    ...(least < quote.balanceChange
+    { label: 'Price', money: price, note: averageNote(quote) },
+    { label: 'Fee', money: price - received },
+    { label: 'You receive', money: received, isSum: true },
+    ...(all.balanceChange < quote.balanceChange
       ? [
           {
             label: 'At least',
-            money: least,
+            money: floorTo(all.balanceChange, CENT),
             note: 'for the same number, if the book moves before the order arrives',
           },
         ]
       : []),
-    { label: 'Realised', change: realised, note: 'against the average cost, before fees' },
-    { label: 'After the fee', change: realised - quote.fees },
+    { label: 'Profit or loss', change: result, note: 'against the average cost, fee included' },
     { label: 'Remaining', contracts: left },
-    { label: 'Cash after', money: cash + cashChange, note: `${formatExactMoney(cash)} now` },
+    cashAfter(cash, received),
   ];
 }
+
+const cashAfter = (cash: Micros, change: Micros) => ({
+  label: 'Cash after',
+  money: roundToCent(cash) + change,
+  note: `${formatMoney(cash)} now`,
+});
 
 const averageNote = ({ filledContracts, averagePrice }: Quote): string =>
   `${formatDecimal(filledContracts)} × ${formatPrice(averagePrice ?? 0n)}${filledContracts > 1 ? ' on average' : ''}`;
 
-/** Books the fills as the service would. */
-function book(
-  held: Holding | undefined,
-  order: MarketableOrder,
-  { fills, balanceChange, filledContracts }: Quote,
-) {
+/** Books the fills as the service would. `received` and `result` are in cents, after fees. */
+function book({ held, order }: ReviewInput, { fills, fees, balanceChange, filledContracts }: Quote) {
   const own = held?.side === order.side ? held.contracts : 0;
-  if (order.action === 'sell' && own < filledContracts)
-    return { cashChange: balanceChange, realised: 0n, closed: 0, left: own };
+  if (order.action === 'sell' && own < filledContracts) {
+    const received = roundToCent(balanceChange);
+    return { received, realised: 0n, result: roundToCent(-fees), closed: 0, left: own };
+  }
   const closed =
     order.action === 'buy' && held && held.side !== order.side
       ? Math.min(held.contracts, filledContracts)
@@ -224,38 +272,34 @@ function book(
     realised -= booking.postings.realised;
   }
   realised = floorTo(realised, BALANCE_STEP);
-  return { cashChange, realised, closed, left: holding?.contracts ?? 0 };
+  const result = roundToCent(realised - fees);
+  return { received: roundToCent(cashChange), realised, result, closed, left: holding?.contracts ?? 0 };
 }
 
 /** At settlement, compared with not trading. */
 function resultsOf(
   side: Side,
-  { balanceChange, maximumPayout }: Quote,
+  paid: Micros,
+  { maximumPayout }: Quote,
   market: ListedMarket,
 ): Review['results'] {
-  const ifSide = balanceChange + maximumPayout;
-  const [ifYes, ifNo] = side === 'yes' ? [ifSide, balanceChange] : [balanceChange, ifSide];
+  const ifSide = paid + maximumPayout;
+  const [ifYes, ifNo] = side === 'yes' ? [ifSide, paid] : [paid, ifSide];
   return isPlaced(market)
     ? [toResult(`if it is ${labelOf(market)}`, ifYes), toResult('if it is not', ifNo)]
     : [toResult('if YES wins', ifYes), toResult('if NO wins', ifNo)];
 }
 
-/** They no longer depend on the weather. */
-const resultsOfSale = ({ held, order }: ReviewInput, quote: Quote): Review['results'] => [
-  toResult('received', quote.balanceChange),
-  toResult('profit or loss', book(held, order, quote).realised - quote.fees),
-];
-
 const toResult = (label: string, change: Micros) => ({ label, change });
 
 function chanceOf(
-  { order: { side, action }, probability }: ReviewInput,
+  { order: { side, action }, probability, doubt = null }: ReviewInput,
   { balanceChange, maximumPayout }: Quote,
 ): NonNullable<Review['chance']> {
   const isBuy = action === 'buy';
   const amount = isBuy ? -balanceChange : balanceChange;
   const breakEven = Math.max(0, Number(amount) / Number(maximumPayout));
-  const asked = { isBuy, sideName: side.toUpperCase(), breakEven };
+  const asked = { isBuy, sideName: side.toUpperCase(), breakEven, doubt };
   if (probability === null) return { ...asked, forecast: null };
   const probabilityOfSide = side === 'yes' ? probability : 1 - probability;
   const edge = isBuy ? probabilityOfSide - breakEven : breakEven - probabilityOfSide;

@@ -18,7 +18,7 @@ import {
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
 import { forecastOf } from '../learning/forecast.js';
-import { emptyBook } from '../market/book.js';
+import { emptyBook, type Side } from '../market/book.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
 import { bookHash, withoutTaken } from '../orders/paper-book.js';
 import { noLimitsDeclared, toEffectiveLimits } from '../risk/limits.js';
@@ -34,7 +34,8 @@ import { findTaken } from '../orders/queries.js';
 import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
 import { nameMarket } from '../market/market-name.js';
 import { toMarketView } from './labels.js';
-import { reviewOrder, type Review } from './review.js';
+import { impliedProbabilities } from './probabilities.js';
+import { reviewOrder, type Doubt, type Review } from './review.js';
 import { fillTicket, readTicket, ticketFields } from './ticket-form.js';
 import { ticketCodes, toTicketView, type TicketFacts, type TicketInput } from './ticket-view.js';
 import { feeRuleOf } from '../market/fees.js';
@@ -181,7 +182,31 @@ async function review(
   const { ticker } = market;
   const asked = { ...order, orgId, mode: 'paper', by: byMember(res), idempotencyKey: '', ticker } as const;
   const { reserve, refusal } = await orders.preview(asked, snapshot);
-  return { review: reviewOrder({ ...facts, feeRule, order, reserve }), refusal };
+  const doubt = doubtOf(snapshot, market, order.side);
+  return { review: reviewOrder({ ...facts, feeRule, order, reserve, doubt }), refusal };
+}
+
+/** Null if the forecast may propose purchases. */
+function doubtOf(
+  { signals, events }: Snapshot,
+  { ticker, eventTicker }: ListedMarket,
+  side: Side,
+): Doubt | null {
+  const report = signals.events.find((event) => event.eventTicker === eventTicker);
+  const event = events.find((one) => one.eventTicker === eventTicker);
+  if (!report || !event) return null;
+  const withheld = report.suppressed.find(
+    (one) => one.ticker === ticker && one.side === side && one.isWithheld,
+  );
+  const because = !report.isCalibrated
+    ? 'it is not proven: it is not calibrated yet'
+    : report.gate.isOpen
+      ? withheld?.reason
+      : 'it is not proven: its gate is closed';
+  if (because === undefined) return null;
+  const yes = impliedProbabilities(event).get(ticker) ?? null;
+  const market = yes === null || side === 'yes' ? yes : 1 - yes;
+  return { because, market, isWithheld: withheld !== undefined };
 }
 
 /** Null if the form's errors prevent a review. */

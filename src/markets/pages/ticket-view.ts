@@ -1,10 +1,10 @@
 import type { AppError, ErrorCode } from '../../core/errors.js';
 import { toAddress } from '../../core/pages/address.js';
 import { textField, type FormState } from '../../core/pages/form.js';
-import { formatDecimal, formatPrice, inSentence } from '../../core/pages/format.js';
+import { formatDecimal, formatMoney, formatPrice, inSentence } from '../../core/pages/format.js';
 import { asksOf, type OrderBook, type Side } from '../market/book.js';
 import { cityOf, expectedPayout, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
-import { DOLLAR, type Micros } from '../market/money.js';
+import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import type { OrderRefusal, Remedy } from '../orders/order.js';
 import type { Action } from '../ledger/order-input.js';
 import type { Holding } from '../ledger/positions.js';
@@ -216,7 +216,7 @@ function atMostOf(
   const because =
     error === undefined || nameOf(error) === nameOf(refused)
       ? '.'
-      : `, because with one more: ${inSentence(detailOf(error, market))}`;
+      : `. With one more, ${inSentence(detailOf(error, market))}`;
   return `Contracts: at most ${formatDecimal(atMost)} now${because}`;
 }
 
@@ -284,8 +284,17 @@ function problemOf(
 /** The check's name and the ticker are meant for programs. */
 function detailOf({ code, message }: AppError, market: ListedMarket): string {
   const text = message.replaceAll(market.ticker, labelOf(market));
-  return code === 'risk_limit' ? text.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase()) : text;
+  return inCentsOf(
+    code === 'risk_limit' ? text.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase()) : text,
+  );
 }
+
+/** Rounded away from the limit that was passed: a cost up, what is available down. */
+const inCentsOf = (text: string): string =>
+  text.replaceAll(/\$([\d,]+\.\d\d)\d+( is available)?/g, (_, shown: string, available = '') => {
+    const cents = BigInt(shown.replaceAll(/[,.]/g, '')) + (available === '' ? 1n : 0n);
+    return `${formatMoney(cents * CENT)}${available}`;
+  });
 
 /** The form shows these errors with a fresh quote. */
 export const ticketCodes: ReadonlySet<ErrorCode> = new Set(Object.keys(problems) as ErrorCode[]);

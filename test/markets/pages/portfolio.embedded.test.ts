@@ -374,8 +374,8 @@ describe('a sale', () => {
     const { words, text } = await read(trader.browser, sellPath(COLD));
     expect(words).toContain('Sell 120 YES at 55¢ or more');
     expect(words).toContain('120 × 55.83¢ on average');
-    expect(words).toContain('You receive $64.9287');
-    expect(words).toContain('Realised against the average cost, before fees −$5.20');
+    expect(words).toContain('You receive $64.93');
+    expect(words).toContain('Profit or loss against the average cost, fee included −$7.27');
     expect(words).toContain('Remaining 0 contracts');
     expect(text).toMatch(/name="contracts"[^>]*value="120"/);
     expect(text).toMatch(/name="limitPrice"[^>]*value="55"/);
@@ -437,7 +437,7 @@ describe('a sale', () => {
     const path = `/dashboard/portfolio/orders/${new URLSearchParams(desk.split(/[?#]/)[1]).get('order')}`;
     const order = await read(trader.browser, path);
     expect(order.words).toContain('Cash +$64.9287');
-    expect((await read(trader.browser, desk)).words).toContain('Sold 120 YES for $64.9287 after the fee.');
+    expect((await read(trader.browser, desk)).words).toContain('Sold 120 YES for $64.93 after the fee.');
     expect(order.words).toContain('Sell 120 YES');
     expect(order.words).toContain(`Placed by ${trader.user.name}`);
     expect(order.words).toContain('Realised −$5.20');

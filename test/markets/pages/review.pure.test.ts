@@ -74,29 +74,31 @@ const valuesOf = ({ facts }: ReturnType<typeof review>) =>
   );
 
 // $4.24 plus fees of 0.07·6·0.42·0.58 = 0.1024 and 0.07·4·0.43·0.57 = 0.0687, together 0.170936, rounded up to 0.171.
-it('a purchase over two levels is quoted exactly as charged', () => {
+it('a purchase over two levels is quoted as charged, in cents', () => {
   const quoted = review();
   expect(quoted.headline).toBe('Buy 10 YES at 43¢ or less');
   expect(quoted.outcome).toEqual({ tone: 'good', text: 'All 10 fill now.' });
   expect(valuesOf(quoted)).toEqual({
     Price: '$4.24',
-    Fee: '$0.1710',
-    Cost: '$4.4110',
+    Fee: '$0.17',
+    Cost: '$4.41',
     // All ten at 43: 4.30 plus a fee of 0.1716.
-    'Maximum cost': '$4.4716',
+    'Maximum cost': '$4.48',
     'Maximum payout': '$10.00',
-    'Cash after': '$995.5890',
+    'Cash after': '$995.59',
   });
   expect(quoted.results).toEqual([
-    { label: 'if it is 84° to 85°', change: 5_589_000n },
-    { label: 'if it is not', change: -4_411_000n },
+    { label: 'if it is 84° to 85°', change: 5_590_000n },
+    { label: 'if it is not', change: -4_410_000n },
   ]);
   expect(quoted.chance).toEqual({
     isBuy: true,
     sideName: 'YES',
     breakEven: expect.closeTo(0.4411, 6),
     forecast: { probability: 0.51, edge: expect.closeTo(0.0689, 6), expected: 680_000n },
+    doubt: null,
   });
+  expect(quoted.warning).toBeNull();
 });
 
 it('an unfilled part is shown with its reason', () => {
@@ -120,8 +122,67 @@ it('a purchase of the other side closes pairs at a dollar each', () => {
   expect(valuesOf(quoted)).toMatchObject({
     'Pairs closed': '+$4.00',
     Realised: '+$0.72',
-    'Cash after': '$999.5890',
+    'Maximum payout': '$6.00',
+    'Cash after': '$999.59',
   });
+  expect(quoted.results.map(({ change }) => change)).toEqual([cents(559), cents(-441)]);
+});
+
+it('a purchase that only closes pairs is quoted as a sale: one result, no payout and no break-even', () => {
+  const two = { ...order, contracts: 2, limitPrice: cents(42) };
+  // 2 at 42 cost 0.84 and a fee of 0.0342: of the $2.00, $1.1258 remain. The 2 NO cost 1.20.
+  const quoted = review({ order: two, held: { side: 'no', contracts: 2, cost: cents(120) } });
+  expect(quoted.outcome.text).toBe(
+    'All 2 fill now. It closes 2 NO: you receive $1.13, a loss of $0.07, fee included.',
+  );
+  expect(valuesOf(quoted)).toEqual({
+    Price: '$0.84',
+    Fee: '$0.03',
+    Cost: '$0.87',
+    'Pairs closed': '+$2.00',
+    'Profit or loss': '−$0.07',
+    'Cash after': '$1,001.13',
+  });
+  expect(quoted.results).toEqual([
+    { label: 'received', change: cents(113) },
+    { label: 'profit or loss', change: cents(-7) },
+  ]);
+  expect(quoted.chance).toBeNull();
+});
+
+it.each([
+  { cash: 1_093_873_700n, contracts: 3 },
+  { cash: 999_995_000n, contracts: 7 },
+  { cash: 10_004_900n, contracts: 0.37 },
+])('amounts with fractions of a cent add up in cents: $contracts with $cash', ({ cash, contracts }) => {
+  for (const action of ['buy', 'sell'] as const) {
+    const limitPrice = cents(action === 'buy' ? 43 : 39);
+    const { facts } = review({
+      cash,
+      order: { ...order, action, contracts, limitPrice },
+      held: { side: 'yes', contracts: 12, cost: 4_811_100n },
+    });
+    const of = (label: string) =>
+      facts.flatMap((fact) => (fact.label === label && 'money' in fact ? [fact.money] : []))[0]!;
+    const note = facts.find(({ label }) => label === 'Cash after')!.note!;
+    const now = BigInt(note.replaceAll(/\D/g, '')) * CENT;
+    const paid = action === 'buy' ? of('Cost') : -of('You receive');
+    expect(now - of('Cash after')).toBe(paid);
+    expect(paid - (action === 'buy' ? of('Price') : -of('Price'))).toBe(of('Fee'));
+    expect([...facts].every((fact) => !('money' in fact) || fact.money % CENT === 0n)).toBe(true);
+  }
+});
+
+it('a purchase on a forecast that is not proven is warned of, and a sale is not', () => {
+  const doubt = { because: 'it is not proven: its gate is closed', market: 0.2, isWithheld: true };
+  const quoted = review({ doubt });
+  expect(quoted.warning).toBe('The forecast is not proven, so it is no reason to buy.');
+  expect(quoted.chance!.doubt).toEqual(doubt);
+  expect(review({ doubt, probability: 0.1 }).warning).toMatch(/^On average this order loses money/);
+  expect(review({ doubt, probability: null }).warning).toBeNull();
+  const sale = { ...order, action: 'sell' as const, contracts: 5, limitPrice: cents(40) };
+  const held = { side: 'yes' as const, contracts: 5, cost: cents(200) };
+  expect(review({ doubt, order: sale, held, probability: 0.1 }).warning).toBeNull();
 });
 
 it('a sale shows its proceeds, realised result and when holding is better', () => {
@@ -131,34 +192,32 @@ it('a sale shows its proceeds, realised result and when holding is better', () =
   // 5 at 40 and 3 at 39 bring $3.17, less fees of 0.0840 and 0.049959: 3.0360. The 8 cost 3.20.
   expect(valuesOf(quoted)).toMatchObject({
     Price: '$3.17',
-    Fee: '$0.1340',
-    'You receive': '$3.0360',
-    Realised: '−$0.03',
-    'After the fee': '−$0.1640',
+    Fee: '$0.13',
+    'You receive': '$3.04',
+    'Profit or loss': '−$0.16',
     Remaining: '2 contracts',
-    'Cash after': '$1,003.0360',
+    'Cash after': '$1,003.04',
   });
   expect(quoted.results).toEqual([
-    { label: 'received', change: 3_036_000n },
-    { label: 'profit or loss', change: -164_000n },
+    { label: 'received', change: 3_040_000n },
+    { label: 'profit or loss', change: -160_000n },
   ]);
   expect(quoted.chance!.breakEven).toBeCloseTo(0.3795, 6);
 });
 
-it('a sale of a whole position is quoted to the last digit, with the remaining position', () => {
+it('a sale of a whole position is quoted with the remaining position', () => {
   // 100 at 56 and 20 at 55 bring $67.00, less fees of 2.0713; they cost 72.00.
   const sale = { ...order, action: 'sell' as const, contracts: 120, limitPrice: cents(55) };
   expect(valuesOf(review({ book: deep, order: sale, held: position }))).toMatchObject({
-    Fee: '$2.0713',
-    'You receive': '$64.9287',
-    Realised: '−$5.00',
-    'After the fee': '−$7.0713',
+    Fee: '$2.07',
+    'You receive': '$64.93',
+    'Profit or loss': '−$7.07',
     Remaining: '0 contracts',
   });
   // The limit excludes the second level, so 20 of the 120 remain.
   const some = review({ book: deep, order: { ...sale, limitPrice: cents(56) }, held: position });
   expect(some.outcome.text).toContain('100 of 120 fill now.');
-  expect(valuesOf(some)).toMatchObject({ Realised: '−$4.00', Remaining: '20 contracts' });
+  expect(valuesOf(some)).toMatchObject({ 'Profit or loss': '−$5.72', Remaining: '20 contracts' });
 });
 
 it('a ticket starts with the best price of its side, and a sale with the holding', () => {
