@@ -247,7 +247,7 @@ async function readFacts(
     held: holdings.get(market.ticker),
     cash: cash ?? config.trading.paperCash,
     isAccountOpen: cash !== undefined,
-    mostContracts: toEffectiveLimits(limits ?? noLimitsDeclared).maxOrderContracts,
+    limits: toEffectiveLimits(limits ?? noLimitsDeclared),
     probability: day?.probabilities.get(market.ticker) ?? null,
   };
 }

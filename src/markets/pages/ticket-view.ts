@@ -2,7 +2,7 @@ import type { AppError, ErrorCode } from '../../core/errors.js';
 import { toAddress } from '../../core/pages/address.js';
 import { textField, type FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatMoney, formatPrice, inSentence } from '../../core/pages/format.js';
-import { asksOf, type OrderBook, type Side } from '../market/book.js';
+import { asksOf, worstCost, type OrderBook, type Side } from '../market/book.js';
 import { cityOf, expectedPayout, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
 import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import type { OrderRefusal, Remedy } from '../orders/order.js';
@@ -18,7 +18,9 @@ import { isFairPrice } from '../settlement/settlement-event.js';
 import { unplacedTitle } from './overview-view.js';
 import type { Review } from './review.js';
 import { bestPrice, ticketFields } from './ticket-form.js';
-import { isCount, MAX_CONTRACTS, perContract } from '../market/contracts.js';
+import { addCounts, isCount, MAX_CONTRACTS, perContract } from '../market/contracts.js';
+import { feeRuleOf } from '../market/fees.js';
+import type { RiskLimits } from '../risk/limits.js';
 import type { TradingSwitch } from '../risk/queries.js';
 
 export interface TicketFacts {
@@ -32,8 +34,7 @@ export interface TicketFacts {
   cash: Micros;
   /** Before the first order, cash is the opening balance. */
   isAccountOpen: boolean;
-  /** The risk limit of one order. */
-  mostContracts: number;
+  limits: Pick<RiskLimits, 'maxOrderContracts' | 'maxOrderCost'>;
   probability: number | null;
 }
 
@@ -71,8 +72,8 @@ export function toTicketView(input: TicketInput) {
       cost: held.cost,
       average: perContract(held.cost, held.contracts),
     },
-    form: withOwnLimit(form, input.mostContracts),
-    mostContracts: input.mostContracts,
+    form: withOwnLimit(form, input.limits.maxOrderContracts),
+    mostContracts: input.limits.maxOrderContracts,
     fieldNames: ticketFields,
     isResting: form.values.timeInForce?.includes('good_till') ?? false,
     limit: toLimit(input),
@@ -123,11 +124,28 @@ function toLimit({ market, isFollowing }: TicketInput) {
   };
 }
 
-/** The most contracts that the slider offers: all that is held, or all that is asked. */
-function sliderOf({ book, held, form: { values } }: TicketInput, side: Side): number {
-  const asked = asksOf(book, side).reduce((sum, { contracts }) => sum + contracts, 0);
-  const most = values.action === 'sell' ? (held?.contracts ?? 1) : asked;
-  return Math.max(2, Math.ceil(most), Number(values.contracts) || 0);
+/** Up to what the book, the cash and the limits of one order allow, whatever is typed. */
+function sliderOf({ snapshot, market, book, held, cash, limits, form }: TicketInput, side: Side) {
+  if (form.values.action === 'sell')
+    return { most: Math.floor(held?.contracts ?? 0), because: 'all you hold' };
+  const feeRule = feeRuleOf(snapshot.data, market);
+  const money = cash < limits.maxOrderCost ? cash : limits.maxOrderCost;
+  let [offered, paid] = [0, 0];
+  for (const { price, contracts } of feeRule ? asksOf(book, side) : []) {
+    offered = addCounts(offered, contracts);
+    const affordable = Number(money / worstCost(feeRule!, { contracts: 1, limitPrice: price }));
+    paid = Math.max(paid, Math.min(offered, affordable));
+  }
+  const most = Math.floor(Math.min(paid, limits.maxOrderContracts));
+  if (most === Math.floor(offered)) return { most, because: 'all that is offered' };
+  if (most === limits.maxOrderContracts) return { most, because: 'your risk limit for one order' };
+  return {
+    most,
+    because:
+      money === cash
+        ? 'all your cash'
+        : `your risk limit of ${formatMoney(limits.maxOrderCost)} for one order`,
+  };
 }
 
 function toSubject(market: ListedMarket) {

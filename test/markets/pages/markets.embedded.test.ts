@@ -688,9 +688,42 @@ it('a ticket for a market that is no longer listed opens its day', async () => {
   expect((await getPage(owner.browser, `${PATH}/%3Cb%3E-20JAN05`)).status).toBe(404);
 });
 
+it('the stake has a label, an amount and ends that stay, whatever is typed', async () => {
+  const { ticker } = openMarket();
+  const { browser } = await signedIn(database.db, service.url);
+  const sliderOf = async (contracts: string) => {
+    const page = await getPage(browser, `${PATH}/${ticker}?side=yes&action=buy&contracts=${contracts}`);
+    const [, most] = /type="range" min="1" max="(\d+)"/.exec(page.text)!;
+    expect(textOf(page)).toMatch(
+      new RegExp(`Stake \\$\\d+\\.\\d\\d 1 to ${most}: (all that is offered|your risk limit|all your cash)`),
+    );
+    return Number(most);
+  };
+  const most = await sliderOf('1');
+  expect(most).toBeGreaterThan(1);
+  expect(await sliderOf('2')).toBe(most);
+});
+
 it.each(['member', 'billing'] as const)('%s sees every quote and cannot order', async (role) => {
-  const { browser } = await signedIn(database.db, service.url, role);
+  const { browser, organization } = await signedIn(database.db, service.url, role);
   const market = openMarket();
+  const at = new Date(NOON);
+  await database.db.orm.insert(tradingPositions).values({
+    orgId: organization.id,
+    mode: 'paper',
+    ticker: market.ticker,
+    eventTicker: market.eventTicker,
+    side: 'yes',
+    contracts: 7,
+    cost: 2_800_000n,
+    realised: 0n,
+    fees: 0n,
+    openedAt: at,
+    updatedAt: at,
+  });
+  const desk = await getPage(browser, `${PATH}?station=${market.station.id}&date=${market.date}`);
+  expect(textOf(desk)).toContain('You hold 7 YES');
+  expect(desk.text).not.toMatch(/href="[^"]*action=sell[^"]*">(Sell|Close)</);
   const page = await getPage(browser, `${PATH}/${market.ticker}`);
   expect(page.status).toBe(200);
   expect(textOf(page)).toContain('Maximum payout');
