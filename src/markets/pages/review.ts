@@ -136,7 +136,8 @@ const reserveOf = ({ order, reserve }: ReviewInput): Review['facts'] =>
     ? [
         {
           label: 'Reserved',
-          money: reserve,
+          money: ceilTo(reserve, CENT),
+          isSum: true,
           note: reserve === 0n ? 'the pairs that it closes pay for it' : 'while it rests',
         },
       ]

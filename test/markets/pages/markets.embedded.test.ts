@@ -8,7 +8,7 @@ import { sureDegree } from '../../../src/markets/market/distribution.js';
 import type { MarketEvent } from '../../../src/markets/market/event.js';
 import type { ListedMarket, Market, UnplacedMarket } from '../../../src/markets/market/market.js';
 import { emptyBook } from '../../../src/markets/market/book.js';
-import { CENT } from '../../../src/markets/market/money.js';
+import { CENT, ceilTo } from '../../../src/markets/market/money.js';
 import { inCents } from '../../../src/markets/pages/addresses.js';
 import { requireTradable } from '../../../src/markets/orders/tradable.js';
 import type { Orders, PaperOrder } from '../../../src/markets/orders/order.js';
@@ -866,7 +866,7 @@ it('a ticket promises the reserve that its resting order takes, also if the orde
       .where(eq(tradingOrders.orgId, organization.id))
       .orderBy(desc(tradingOrders.createdAt))
       .limit(1);
-    return [before, formatMoney(order!.reserved)];
+    return [before, formatMoney(ceilTo(order!.reserved, CENT))];
   };
   const [free, taken] = await place();
   expect(free).toBe(taken);

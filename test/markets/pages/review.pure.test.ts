@@ -347,9 +347,9 @@ it('a post-only order takes nothing and shows its reserve', () => {
   const postOnly = { ...waiting, rest: { ...terms, postOnly: true } };
   const { outcome, facts } = review({ order: postOnly });
   expect(outcome.text).toMatch(/^Nothing fills now/);
-  expect(facts).toEqual([{ label: 'Reserved', money: cents(447), note: 'while it rests' }]);
+  expect(facts).toEqual([{ label: 'Reserved', money: cents(447), isSum: true, note: 'while it rests' }]);
   expect(review({ order: postOnly, reserve: 0n }).facts).toEqual([
-    { label: 'Reserved', money: 0n, note: 'the pairs that it closes pay for it' },
+    { label: 'Reserved', money: 0n, isSum: true, note: 'the pairs that it closes pay for it' },
   ]);
   expect(review({ order: postOnly, reserve: null }).facts).toEqual([]);
 });
