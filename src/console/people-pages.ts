@@ -102,6 +102,7 @@ export function customerPeoplePages(deps: ConsoleDeps): Router {
 }
 
 function addInvitations(router: Router, deps: ConsoleDeps): void {
+  const { db } = deps;
   const confirmed = requireConfirmation(deps.clock);
 
   addForm(router, '/customers/:slug/invite', {
@@ -117,7 +118,8 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
     },
     async show(req, res, form) {
       const customer = await readCustomer(deps, req);
-      const values = { role: 'owner', days: '7', ...form.values };
+      const hasOwner = await hasOtherOwner(db.orm, customer.id);
+      const values = { role: hasOwner ? 'member' : 'owner', days: '7', ...form.values };
       const page = { view: 'accounts/members/invite', tab: 'people', title: 'Invite a member' };
       await renderCustomer(deps, req, res, page, customer, {
         form: { ...form, values },
