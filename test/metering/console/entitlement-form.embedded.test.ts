@@ -92,7 +92,7 @@ it('previews a change to an entitlement that is in use, and shows the limits of 
   const use = { orgId, productId, period: monthOf(Date.now()), livemode: true, metric: 'calls' };
   await database.db.orm.insert(usageTotals).values({ ...use, quantity: '42', events: 1 });
   const list = await operator.browser.get(`/console/customers/${slug}/entitlements`, html);
-  expect(list.text).toMatch(/Each subject, last 7 days: at most\s+1,800 <bdi>calls/);
+  expect(list.text).toMatch(/Each subject, last 7\sdays: at most\s+1,800 <bdi>calls/);
   expect(list.text).toMatch(/42<\/strong>\s+<bdi>calls<\/bdi>, no cap/);
   const change = { kind: 'live', cap: 'own', unitCap: '40', thresholds: '50, 250' };
   const { status, text } = await post(change);

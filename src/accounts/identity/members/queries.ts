@@ -70,20 +70,14 @@ export async function countWithoutFactor(orm: Orm, orgId: string): Promise<numbe
   return row!.members;
 }
 
-const selectOtherOwner = (orm: Orm, orgId: string, userId?: string) =>
+const selectOtherOwner = (orm: Orm, orgId: string, userId: string) =>
   orm
     .select({ userId: memberships.userId })
     .from(memberships)
-    .where(
-      and(
-        eq(memberships.orgId, orgId),
-        eq(memberships.role, 'owner'),
-        userId === undefined ? undefined : ne(memberships.userId, userId),
-      ),
-    )
+    .where(and(eq(memberships.orgId, orgId), eq(memberships.role, 'owner'), ne(memberships.userId, userId)))
     .limit(1);
 
-export async function hasOtherOwner(orm: Orm, orgId: string, userId?: string): Promise<boolean> {
+export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(orm, orgId, userId)).length > 0;
 }
 
