@@ -8,7 +8,7 @@ import { filledIn } from '../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema } from '../accounts/identity/operator/schema.js';
 import { putOrganization } from '../accounts/identity/organizations/organizations.js';
-import { lockOrganization } from '../accounts/identity/organizations/queries.js';
+import { findOrganization, lockOrganization } from '../accounts/identity/organizations/queries.js';
 import { inviteAsOperator } from '../accounts/identity/members/invitations.js';
 import { confirmDanger } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
@@ -31,7 +31,14 @@ export function addNew(router: Router, deps: CustomerDeps, forget: () => void): 
   addForm(router, '/new-customer', {
     async act(req, res, fields) {
       fillInSlug(fields, 'slug', 'name');
-      const { slug, name, email, marketAccess = 'none' } = parseInput(newSchema, filledIn(withEmail(fields)));
+      const typed = slugSchema.safeParse(fields.slug);
+      const isTaken =
+        typed.success && (await findOrganization(deps.db.orm, { slug: typed.data })) !== undefined;
+      // Reported together with other mistakes.
+      const schema = newSchema.extend({
+        slug: slugSchema.refine(() => !isTaken, 'is taken by another customer'),
+      });
+      const { slug, name, email, marketAccess = 'none' } = parseInput(schema, filledIn(withEmail(fields)));
       const { customer, invitation, ends } = await changeAsOperator(deps, req, res, async (tx, source) => {
         if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
         if (email !== undefined) await confirmDanger(tx, res, source);

@@ -1,4 +1,5 @@
 import type { Request, Response, Router } from 'express';
+import { NIL } from 'uuid';
 import { z } from 'zod';
 import { beginSecretPage } from '../core/http/headers.js';
 import { originOf, readPathId } from '../core/http/request.js';
@@ -117,7 +118,8 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
     },
     async show(req, res, form) {
       const customer = await readCustomer(deps, req);
-      const values = { role: 'owner', days: '7', ...form.values };
+      const hasOwner = await hasOtherOwner(deps.db.orm, customer.id, NIL);
+      const values = { role: hasOwner ? 'member' : 'owner', days: '7', ...form.values };
       const page = { view: 'accounts/members/invite', tab: 'people', title: 'Invite a member' };
       await renderCustomer(deps, req, res, page, customer, {
         form: { ...form, values },

@@ -440,6 +440,11 @@ it('creates a customer, but never the same one twice', async () => {
   ]);
   const again = await post('/console/new-customer', { name: 'Other', slug: 'initech' });
   expect([again.status, again.text.includes('Taken by another customer')]).toEqual([400, true]);
+  const wrong = await post('/console/new-customer', { name: 'x', slug: 'initech', email: 'a@b' });
+  expect([wrong.text.includes('Taken by another'), wrong.text.includes('#field-email')]).toEqual([
+    true,
+    true,
+  ]);
   expect((await post('/console/new-customer', { name: 'x', slug: 'Ünicode' })).status).toBe(400);
   const [row] = await database.db.orm.select().from(organizations).where(eq(organizations.slug, 'initech'));
   expect(row).toMatchObject({ name: 'Initech', marketAccess: 'none' });
@@ -591,6 +596,9 @@ describe('a customer', () => {
   it('gets members by invitation, whose roles can change until they are removed', async () => {
     const { id, slug } = await customer();
     const base = `/console/customers/${slug}`;
+    const roleOf = async () =>
+      /name="role" value="(\w+)"[^>]*checked/.exec(await open(`${base}/invite`))?.[1];
+    expect(await roleOf()).toBe('owner');
     const invited = await post(`${base}/invite`, { email: ' Owner@ACME.example ', role: 'owner', days: '7' });
     expect([invited.status, invited.text.includes('/dashboard/join#')]).toEqual([201, true]);
     expect(await open(`${base}/people`)).toContain('owner@acme.example');
@@ -598,6 +606,8 @@ describe('a customer', () => {
     expect((await post(`${base}/invitations/${invitation}/revoke`)).status).toBe(303);
     const user = await createUser(service.context.db);
     await addMember(service.context.db, id, user.id, 'owner');
+    expect(await roleOf()).toBe('member');
+    expect(await open(`${base}/people`)).toContain(`<a href="/console/people/${user.id}">`);
     expect(await open(`${base}/people/${user.id}`)).toContain('the only owner');
     expect((await post(`${base}/people/${user.id}/role`, { role: 'boss' })).status).toBe(400);
     expect((await post(`${base}/people/${user.id}/role`, { role: 'billing' })).status).toBe(303);
@@ -639,7 +649,10 @@ describe('a customer', () => {
     const unknown = await operator.browser.get('/console/customers/nope', html);
     expect(unknown.text).toContain('There is no customer “nope”.');
     const path = `/console/customers/${slug}/trading`;
-    expect((await post(`${path}/limits`, { maxOpenOrders: '-1' })).status).toBe(400);
+    expect((await post(`${path}/limits`, { maxOpenOrders: '-1' })).text).toContain(
+      'Must be a whole number from 0.',
+    );
+    expect(await open(path)).toContain('All open: the whole service’s');
     expect((await post(`${path}/limits`, { maxOpenOrders: '7', maxDailyLoss: '50' })).status).toBe(303);
     expect(await open(path)).toContain('value="50.0000"');
     expect(await open(path)).toContain(`class="button danger" href="${path}/switch?state=halt"`);

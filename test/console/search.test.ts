@@ -46,7 +46,7 @@ it('finds customers, people and pages by any part of their name', async () => {
 
 it('asks for more of a key, and says what it finds', async () => {
   expect((await search('org_live')).text).toContain('Type more of the key');
-  expect((await search('')).text).toMatch(/API keys by their first characters, events by their whole key/);
+  expect((await search('')).text).toMatch(/API keys and events by the start of their key/);
 });
 
 it('finds keys by the beginning of their secret, events by their key and people by their address', async () => {
@@ -70,6 +70,8 @@ it('finds keys by the beginning of their secret, events by their key and people 
     expect((await search(wild)).text).not.toContain(`key of ${first.slug}`);
   const { links } = await search('shared event');
   for (const { slug } of made) expect(links).toContain(eventOf(slug, 'shared+event'));
+  for (const { slug } of made)
+    expect((await search('shared ev')).links).toContain(eventOf(slug, 'shared+event'));
   const own = (await search('own_1')).links;
   expect([own.includes(eventOf(second.slug, 'own_1')), own.includes(eventOf(first.slug, 'own_1'))]).toEqual([
     true,

@@ -52,10 +52,14 @@ it('corrects an event from its row after showing the effect, and reports errors 
   expect([found.text.includes('of acme'), found.text.includes('of initech')]).toEqual([true, false]);
   expect((await get('/corrections?idempotencyKey=of+acme')).text).toContain('value="12.5"');
   for (const query of ['?idempotencyKey=of+initech', '?idempotencyKey=%27+or+1%3D1+--'])
-    expect((await get(`/corrections${query}`)).status).toBe(404);
+    expect(await get(`/corrections${query}`)).toMatchObject({
+      status: 404,
+      text: expect.stringMatching(/No such event.*href="\/console\/customers\/acme\/usage">Events/s),
+    });
   expect((await post('/corrections', { ...correction, idempotencyKey: 'of initech' })).status).toBe(404);
   for (const [field, value, problem] of [
-    ['quantity', '-1', 'Correct quantity'],
+    ['quantity', '-1', 'Must not be below 0.'],
+    ['quantity', '12.50', 'Already 12.5.'],
     ['quantity', '1e30', 'Correct quantity'],
     ['why', '', 'Reason'],
   ] as const) {

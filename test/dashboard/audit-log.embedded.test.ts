@@ -143,7 +143,12 @@ describe('an entry', () => {
     [
       'entitlement.changed',
       { before: { endsAt: null }, after: { endsAt: '2031-01-02T00:00:00.000Z' } },
-      'Changed the entitlement to target',
+      'Changed the entitlement to target : end none → 2 Jan 2031',
+    ],
+    [
+      'entitlement.changed',
+      { before: {}, after: { thresholds: '50, 250', unitCap: null } },
+      'Changed the entitlement to target : cap the product’s → none, thresholds 50, 80, 100 → 50, 250',
     ],
     ['entitlement.withdrawn', { before: { kind: 'live' } }, 'Withdrew the entitlement to target'],
     ['invitation.revoked', { role: 'member' }, 'Revoked the invitation of target'],

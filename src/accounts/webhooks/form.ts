@@ -22,6 +22,9 @@ export function createEndpointForms(
     group: value.split('.')[0]!.replace('api_key', 'API key'),
   }));
 
+  /** A receiver on the local machine may use plain HTTP. */
+  const isLocal = !config.production;
+
   /** Reports a refused URL together with other mistakes. */
   const newSchema = webhookInputSchema.extend({
     url: webhookInputSchema.shape.url.superRefine((url, context) => {
@@ -56,13 +59,13 @@ export function createEndpointForms(
     toNewView(form: FormState, nowMs: number) {
       const id = newFormId(nowMs);
       const shown = fillIn(form, { id, format: 'standard', url: '', livemode: 'true', allTypes: 'true' });
-      return { form: renewForm(shown, id), types, formats: formatChoices };
+      return { form: renewForm(shown, id), types, isLocal, formats: formatChoices };
     },
 
     toEditView(form: FormState, { format, url, types: own, livemode, isEnabled }: EndpointRow) {
       const allTypes = own.length === typeNames.length ? 'true' : '';
       const values = { format, url, types: own, allTypes, livemode: String(livemode) };
-      return { form: fillIn(form, { ...values, isEnabled: isEnabled ? 'true' : '' }), types };
+      return { form: fillIn(form, { ...values, isEnabled: isEnabled ? 'true' : '' }), types, isLocal };
     },
   };
 }

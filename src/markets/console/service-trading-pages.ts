@@ -11,10 +11,9 @@ import { byOperator } from '../../accounts/identity/session/authority.js';
 import { confirmDanger, requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { FREE_FORECASTS } from '../config.js';
 import { switchSchema } from '../risk/operator/schema.js';
-import { defaultLimits } from '../risk/limits.js';
 import { findServiceSwitch, listTraders } from '../risk/queries.js';
 import { changeSwitch, isOpened, readServiceSwitch, setServiceSwitch } from '../risk/switches.js';
-import { switchActions, toSwitchChoices, toSwitchTitle } from '../pages/risk-view.js';
+import { switchActions, toSwitchChoices, toSwitchTitle, toTraderView } from '../pages/risk-view.js';
 import { CONSOLE } from '../../console/page.js';
 import type { MarketConsoleDeps } from './page.js';
 
@@ -48,14 +47,7 @@ export function serviceTradingPages(deps: MarketConsoleDeps): Router {
       form,
       serviceSwitch,
       choices: toSwitchChoices(serviceSwitch.state, `${TRADING}/switch`),
-      traders: (await listTraders(deps.db, SHOWN_TRADERS + 1)).map((trader) => ({
-        ...trader,
-        limits: {
-          maxOpenOrders: trader.maxOpenOrders ?? defaultLimits.maxOpenOrders,
-          maxEventLoss:
-            trader.maxEventLoss === null ? defaultLimits.maxEventLoss : BigInt(trader.maxEventLoss),
-        },
-      })),
+      traders: (await listTraders(deps.db, SHOWN_TRADERS + 1)).map((trader) => toTraderView(trader)),
       shownTraders: SHOWN_TRADERS,
       report: deps.live?.report,
       warning: deps.config.trading.hasFreeForecasts ? FREE_FORECASTS : undefined,

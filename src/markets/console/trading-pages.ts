@@ -13,9 +13,9 @@ import { getLockedOrganization } from '../../accounts/identity/organizations/org
 import { isRaised, noLimitsDeclared, type DeclaredLimits } from '../risk/limits.js';
 import { limitsJson, putLimits, readDeclared, withdrawLimits } from '../risk/operator/limits.js';
 import { limitsSchema, switchSchema } from '../risk/operator/schema.js';
-import { findLimits } from '../risk/queries.js';
+import { findLimits, listTraders } from '../risk/queries.js';
 import { changeSwitch, isOpened, readSwitch, setSwitch } from '../risk/switches.js';
-import { switchActions, toSwitchChoices, toSwitchTitle } from '../pages/risk-view.js';
+import { switchActions, toSwitchChoices, toSwitchTitle, toTraderView } from '../pages/risk-view.js';
 import { addressOf, CONSOLE, readCustomer, renderCustomer } from '../../console/page.js';
 import type { MarketConsoleDeps } from './page.js';
 
@@ -32,8 +32,8 @@ const toInput = (fields: FormFields): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(filledIn(fields)).map(([name, value]) => {
       const { success, data } = decimalField.safeParse(value);
-      if (!success) return [name, value];
-      return [name, counts.has(name) ? Number(data) : data];
+      if (counts.has(name)) return [name, Number(data ?? value)];
+      return [name, success ? data : value];
     }),
   );
 
@@ -48,6 +48,7 @@ export function customerTradingPages(deps: MarketConsoleDeps): Router {
     const page = { view: 'markets/console/trading', tab: 'trading', title: 'Trading', notices };
     await renderCustomer(deps, req, res, page, customer, {
       form: { ...form, values: { ...toFields(declared), ...form.values } },
+      traders: (await listTraders(deps.db, 2, customer.id)).map((trader) => toTraderView(trader)),
       effective,
       declaredAt: updatedAt,
       tradingSwitch,

@@ -4,7 +4,8 @@ import { nameMarket } from '../market/market-name.js';
 import { findMarketView, toMarketView } from './labels.js';
 import type { Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import type { DeclaredLimits, RiskLimits } from '../risk/limits.js';
+import { defaultLimits, type DeclaredLimits, type RiskLimits } from '../risk/limits.js';
+import type { Trader } from '../risk/queries.js';
 import type { SwitchState } from '../ledger/risk-table.js';
 import type { LimitUse } from '../risk/exposure.js';
 
@@ -168,6 +169,14 @@ export const switchActions: Record<
 /** For an operator. */
 export const toSwitchTitle = (state: SwitchState, whom: string): string =>
   `${switchActions[state].title.replace('?', '')} for ${whom}?`;
+
+export const toTraderView = ({ maxOpenOrders, maxEventLoss, ...trader }: Trader) => ({
+  ...trader,
+  limits: {
+    maxOpenOrders: maxOpenOrders ?? defaultLimits.maxOpenOrders,
+    maxEventLoss: maxEventLoss === null ? defaultLimits.maxEventLoss : BigInt(maxEventLoss),
+  },
+});
 
 /** @param path the page that confirms a change */
 export const toSwitchChoices = (current: SwitchState, path: string) =>

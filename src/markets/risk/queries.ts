@@ -127,7 +127,7 @@ export interface Trader {
 }
 
 /** Accounts of customers with market access, by slug. */
-export const listTraders = (db: ReportedDatabase, limit: number): Promise<Trader[]> =>
+export const listTraders = (db: ReportedDatabase, limit: number, orgId?: string): Promise<Trader[]> =>
   selectFromAll<Trader>(
     db,
     (t) => sql`
@@ -138,7 +138,7 @@ export const listTraders = (db: ReportedDatabase, limit: number): Promise<Trader
     from (
       select o.slug, o.name, a.org_id, a.mode from ${t('trading_accounts')} a
       join ${t('organizations')} o on o.id = a.org_id
-      where o.market_access <> 'none' and o.archived_at is null
+      where o.market_access <> 'none' and ${orgId === undefined ? sql`o.archived_at is null` : sql`o.id = ${orgId}::uuid`}
       order by o.slug, a.mode limit ${limit}
     ) a
     left join ${t('trading_switches')} s on s.org_id = a.org_id

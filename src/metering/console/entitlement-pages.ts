@@ -1,5 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
+import { compareDecimals } from '../../core/decimal.js';
 import { parseInput } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
@@ -18,11 +19,13 @@ import { editRows, readFields, rowNumbers, writeFields } from '../../core/pages/
 import type { Tx } from '../../core/db/client.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { monthOf } from '../../core/time.js';
-import { getGrant, putGrant, withdrawGrant } from '../entitlements/grants.js';
+import { listTermChanges } from '../dashboard/audit-wording.js';
+import { listCurrentUse } from '../dashboard/overview-queries.js';
+import { getGrant, putGrant, toFields as toDetails, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';
 import { findGrant, listBalances, listProducts, type Grant } from '../entitlements/queries.js';
 import { getProduct } from '../entitlements/products.js';
-import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { getLockedOrganization } from '../../accounts/identity/organizations/organizations.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
@@ -135,12 +138,13 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
   };
 
   addForm(router, '/customers/:slug/entitlement', {
-    async act(req, res, { edit, ...fields }) {
+    async act(req, res, { edit, step, ...fields }) {
       if (edit !== undefined) {
         const focus = editRows(fields, edit, limitKind);
         return show(req, res, newForm(fields), focus);
       }
       const { customer, product: fixed, grant } = await readSubject(req);
+      if (step === 'edit') return show(req, res, newForm(fields));
       const { slug } = customer;
       const typed = readFields({ ...(fixed && { product: fixed.slug }), ...fields });
       const { product, startsAt, endsAt, limits, ...values } = parseInput(grantSchema, typed);
@@ -151,6 +155,19 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
         endsAt: readTime(endsAt, grant?.endsAt) ?? null,
         limits: keepWindows(limits, grant?.limits ?? []),
       };
+      if (grant && step !== 'save') {
+        const effect = await rehearseAsOperator(deps, req, res, async (tx, source) => {
+          await putGrant(tx, slug, product, terms, source);
+          return readEffect(tx, grant, source.at);
+        });
+        const page = {
+          view: 'metering/console/entitlement-preview',
+          tab: 'entitlements',
+          title: 'Check the change',
+        };
+        const shown = { grant, effect, fields: Object.entries(fields) };
+        if (effect) return renderCustomer(deps, req, res, page, customer, shown);
+      }
       await changeAsOperator(deps, req, res, async (tx, source) => {
         if (!fixed) await refuseGranted(tx, slug, product);
         return putGrant(tx, slug, product, terms, source);
@@ -159,6 +176,23 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
     },
     show,
   });
+}
+
+/** Undefined without usage this month, or if nothing changes. Runs after the change. */
+async function readEffect(tx: Tx, before: Grant, now: Date) {
+  const after = (await findGrant(tx, before.orgId, before.productId))!;
+  const changes = listTermChanges(toDetails(before), toDetails(after));
+  const use = await listCurrentUse(tx, before.orgId, { now, livemode: true, limit: MAX_PRODUCTS });
+  const row = use.find(({ productId }) => productId === before.productId);
+  if (!row || row.usedThisMonth === '0' || changes.length === 0) return undefined;
+  const isOver = ({ effectiveUnitCap: cap }: Grant) =>
+    cap !== null && compareDecimals(row.usedThisMonth, cap) > 0;
+  return {
+    changes,
+    used: row.usedThisMonth,
+    metric: row.usageMetric,
+    goesOver: isOver(after) && !isOver(before),
+  };
 }
 
 /** A new entitlement must not replace the terms of an existing one. */

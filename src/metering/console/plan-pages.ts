@@ -189,6 +189,9 @@ function addPlanForm(
       const values = parseInput(plan ? planForm : newPlanForm, filledIn(fields));
       const slug = plan?.slug ?? (values as z.output<typeof newPlanForm>).slug;
       const input = { name: values.name, definition: readPlanForm(fields, plan?.definition) };
+      const { entitlements, grants, trial } = input.definition;
+      if (!plan && fields.definition === undefined && entitlements.length + grants.length === 0 && !trial)
+        throw fieldError('entitlements', 'must have a product or credits');
       if (step !== 'save') {
         await requireProducts(orm, input.definition);
         const changes = await listChanges(orm, plan?.definition, input.definition);

@@ -6,11 +6,19 @@ import { z } from 'zod';
 import type { Source } from '../../accounts/identity/source.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRow } from '../../core/db/sql.js';
-import { toPlainDecimal } from '../../core/decimal.js';
+import { compareDecimals, toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
-import { addForm, readQuery, textField, type FormFields, type FormState } from '../../core/pages/form.js';
+import {
+  addForm,
+  fieldError,
+  readQuery,
+  textField,
+  type FormFields,
+  type FormState,
+} from '../../core/pages/form.js';
+import { formatDecimal } from '../../core/pages/format.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
 import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
@@ -31,7 +39,15 @@ import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../..
 
 /** `why` as in forms that an older version has shown. */
 const { reason: why, ...otherFields } = correctionFields;
-const correctionSchema = z.object({ idempotencyKey: text(255), why, ...otherFields });
+const correctionSchema = z.object({
+  idempotencyKey: text(255),
+  why,
+  ...otherFields,
+  quantity: z
+    .string()
+    .refine((typed) => !/^\s*[-−]/.test(typed), 'must not be below 0')
+    .pipe(otherFields.quantity),
+});
 const keySchema = correctionSchema.pick({ idempotencyKey: true });
 
 /** For a search by key. */
@@ -103,9 +119,12 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
     if (asked === undefined) return res.redirect(303, base(customer.slug));
     const { idempotencyKey } = parseInput(keySchema, { idempotencyKey: asked });
     const event = await findEvent(orm, customer.id, idempotencyKey);
-    if (!event) throw noEvent();
-    const counted = currentQuantity(event);
     const page = { view: 'metering/console/correction', tab: 'usage', title: 'Correct an event' };
+    if (!event) {
+      res.status(404);
+      return renderCustomer(deps, req, res, page, customer, { form, event, idempotencyKey });
+    }
+    const counted = currentQuantity(event);
     await renderCustomer(deps, req, res, page, customer, {
       // A form submitted twice corrects only once, because both requests carry this key.
       form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...form.values, idempotencyKey } },
@@ -127,6 +146,9 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
       if (!event) throw noEvent();
       const correct = (tx: Tx, source: Source) =>
         correctEvents(tx, { orgId, livemode: undefined, by: 'operator', corrections }, source);
+      const counted = currentQuantity(event);
+      if (step !== 'save' && compareDecimals(corrections[0]!.quantity, counted) === 0)
+        throw fieldError('quantity', `is already ${formatDecimal(counted)}`);
       const toError = toFieldError(noEvent());
       if (step === 'save') {
         await changeAsOperator(deps, req, res, correct).catch(toError);
@@ -141,7 +163,7 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
       await show(req, res, form, effect);
     },
     show,
-    codes: new Set(['idempotency_conflict']),
+    codes: new Set(['idempotency_conflict', 'event_not_found']),
   });
 }
 

@@ -8,7 +8,8 @@ import {
   type LoggedAction,
   type Wording,
 } from '../../accounts/audit/wording.js';
-import { formatCount, formatDecimal, formatMonth } from '../../core/pages/format.js';
+import { formatCount, formatDecimal, formatMonth, formatTime } from '../../core/pages/format.js';
+import { defaultThresholds } from '../entitlements/limits.js';
 import { listProductsBySlug } from '../entitlements/queries.js';
 import { listPlanNames } from '../plans/queries.js';
 
@@ -44,7 +45,10 @@ const sentences: Wording['sentences'] = {
   'plan.ended': (entry) => say`Ended the plan ${target(entry)}`,
   'plan.created': (entry) => say`Created the plan ${target(entry)}`,
   'entitlement.granted': (entry) => say`Granted ${kind(entry)}access to ${target(entry)}`,
-  'entitlement.changed': (entry) => say`Changed the entitlement to ${target(entry)}`,
+  'entitlement.changed': (entry) => {
+    const changes = listTermChanges(entry.details.before, entry.details.after).join(', ');
+    return say`Changed the entitlement to ${target(entry)}${changes && `: ${changes}`}`;
+  },
   'entitlement.withdrawn': (entry) => say`Withdrew the entitlement to ${target(entry)}`,
   'product.created': (entry) => say`Created the product ${target(entry)}`,
   'product.changed': (entry) => say`Changed the product ${target(entry)}`,
@@ -106,6 +110,27 @@ function alertLevel(entry: LoggedAction) {
   return typeof percent === 'number'
     ? say`${`${percent}%`} of the cap of ${target(entry)}`
     : say`${credits(String(fieldOf(entry.details, 'credits')))} a day`;
+}
+
+/** Absent fields mean a default. */
+const terms: [string, string, string, (value: string) => string][] = [
+  ['kind', 'kind', '', (kind) => toWords(kind).toLowerCase()],
+  ['unitCap', 'cap', 'the product’s', formatDecimal],
+  ['limits', 'limits', 'none', (limits) => limits],
+  ['thresholds', 'thresholds', defaultThresholds.join(', '), (thresholds) => thresholds || 'none'],
+  ['startsAt', 'start', '', (at) => formatTime(new Date(at))],
+  ['endsAt', 'end', 'none', (at) => formatTime(new Date(at))],
+  ['features', 'features', 'the product’s', (features) => features.split('\n').join(', ')],
+];
+
+/** Such as `thresholds 50, 80, 100 → 50, 250`. */
+export function listTermChanges(before: unknown, after: unknown): string[] {
+  const write = (value: unknown, none: string, format: (value: string) => string) =>
+    value === null ? 'none' : typeof value === 'string' ? format(value) : none;
+  return terms.flatMap(([name, label, none, format]) => {
+    const [was, will] = [before, after].map((fields) => write(fieldOf(fields, name), none, format));
+    return was === will ? [] : [`${label} ${was} → ${will}`];
+  });
 }
 
 const kind = ({ details }: LoggedAction): string => {

@@ -11,7 +11,7 @@ import {
 } from '../../dashboard/search/search.js';
 import { findGrantedProducts, listProducts } from '../entitlements/queries.js';
 import { listPlans, type Plan } from '../plans/queries.js';
-import { listEventsFrom } from '../events/event-queries.js';
+import { LAST_CHARACTER, listEventsFrom } from '../events/event-queries.js';
 
 const MAX_PLANS = 200;
 const toPlanPage = ({ slug, name }: Plan) => ({ href: `/console/plans/${slug}`, label: name, words: slug });
@@ -63,9 +63,9 @@ export function createMeteringOperatorFinder({ db }: Pick<Context, 'db'>): FindF
       },
       {
         label: 'Events',
-        hits: events.map(({ slug, name }) => ({
-          href: toAddress(`/console/customers/${slug}/usage`, { idempotencyKey: query }),
-          name: query,
+        hits: events.map(({ slug, name, key }) => ({
+          href: toAddress(`/console/customers/${slug}/usage`, { idempotencyKey: key }),
+          name: key,
           note: `of ${name}`,
         })),
       },
@@ -73,14 +73,16 @@ export function createMeteringOperatorFinder({ db }: Pick<Context, 'db'>): FindF
   };
 }
 
-/** The whole key, looked up by the primary key for each customer. */
-const findEvents = (db: Context['db'], idempotencyKey: string) =>
-  selectFromAll<{ slug: string; name: string }>(
+/** By the start of a key, in the primary key for each customer. */
+const findEvents = (db: Context['db'], start: string) =>
+  selectFromAll<{ slug: string; name: string; key: string }>(
     db,
-    (t) => sql`select o.slug, o.name from ${t('organizations')} o
-      where ${t.owns(sql`o.id`)} and exists (
-        select from ${t('usage_events')} e where e.org_id = o.id and e.idempotency_key = ${idempotencyKey} offset 0)
-      order by o.slug limit ${MAX_HITS}`,
-    ({ slug }) => [slug],
+    (t) => sql`select o.slug, o.name, e.key from ${t('organizations')} o
+      cross join lateral (
+        select idempotency_key as key from ${t('usage_events')}
+        where org_id = o.id and idempotency_key >= ${start} and idempotency_key < ${start + LAST_CHARACTER}
+        order by idempotency_key limit ${MAX_HITS}) e
+      where ${t.owns(sql`o.id`)} order by o.slug, e.key limit ${MAX_HITS}`,
+    ({ slug, key }) => [slug, key],
     MAX_HITS,
   );

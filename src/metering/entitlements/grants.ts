@@ -179,7 +179,7 @@ export async function getGrant(orm: Orm, slug: string, productSlug: string): Pro
   return found(grant, `The Organization "${slug}" has no entitlement to the product "${productSlug}".`);
 }
 
-const toFields = (terms: Terms) => ({
+export const toFields = (terms: Terms) => ({
   kind: terms.kind,
   startsAt: terms.startsAt.toISOString(),
   endsAt: terms.endsAt?.toISOString() ?? null,

@@ -76,7 +76,7 @@ export const findEvent = (orm: Orm, orgId: string, key: string): Promise<EventRo
   selectRow(orm, selectEvent(orgId, key));
 
 /** A prefix with this character sorts after every key with that prefix. */
-const LAST_CHARACTER = '\u{10ffff}';
+export const LAST_CHARACTER = '\u{10ffff}';
 
 /** By key, from the primary key's index. */
 export const selectEventsFrom = (orgId: string, prefix: string, limit: number): SQL =>

@@ -1,6 +1,8 @@
 import { and, eq } from 'drizzle-orm';
 import { beforeAll, expect, it } from 'vitest';
+import { monthOf } from '../../../src/core/time.js';
 import { entitlements } from '../../../src/metering/entitlements/table.js';
+import { usageTotals } from '../../../src/metering/ingestion/table.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { signedInOperator, type TestOperator } from '../../support/operators.js';
 import { useService } from '../../support/use.js';
@@ -81,6 +83,29 @@ it('stores the rows of limits, and thresholds', async () => {
   ]);
   await post(terms);
   expect(await stored()).toMatchObject({ limits: null, thresholds: [] });
+});
+
+it('previews a change to an entitlement that is in use, and shows the limits of each subject', async () => {
+  const limits = [{ quantity: '1800', window: 'P7D', enforcement: 'warn', per: 'subject' } as const];
+  const { post, stored, slug } = await scene({ limits });
+  const { orgId, productId } = await stored();
+  const use = { orgId, productId, period: monthOf(Date.now()), livemode: true, metric: 'calls' };
+  await database.db.orm.insert(usageTotals).values({ ...use, quantity: '42', events: 1 });
+  const list = await operator.browser.get(`/console/customers/${slug}/entitlements`, html);
+  expect(list.text).toMatch(/Each subject, last 7\sdays: at most\s+1,800 <bdi>calls/);
+  expect(list.text).toMatch(/42<\/strong>\s+<bdi>calls<\/bdi>, no cap/);
+  const change = { kind: 'live', cap: 'own', unitCap: '40', thresholds: '50, 250' };
+  const { status, text } = await post(change);
+  expect([status, (await stored()).unitCap]).toEqual([200, null]);
+  for (const part of [
+    'Thresholds 50, 80, 100 → 50, 250',
+    'Cap the product’s → 40',
+    'over the new cap at once',
+  ])
+    expect(text).toContain(part);
+  expect((await post({ ...change, step: 'edit' })).text).toContain('value="50, 250"');
+  expect((await post({ ...change, step: 'save' })).status).toBe(303);
+  expect(await stored()).toMatchObject({ unitCap: '40', thresholds: [50, 250] });
 });
 
 it('saving the form as it was opened changes nothing', async () => {

@@ -282,6 +282,8 @@ describe('a plan in rows', () => {
     };
     const preview = await post('/console/new-plan', form);
     expect([preview.status, preview.text.includes('What changes')]).toEqual([200, true]);
+    const empty = await post('/console/new-plan', { name: 'Empty', slug: `${slug}-empty` });
+    expect([empty.status, empty.text.includes('Must have a product or credits.')]).toEqual([400, true]);
     const both = await post('/console/new-plan', [
       ...Object.entries(form),
       ['grants.0.productSlugs', one.slug],

@@ -15,8 +15,8 @@ function byDefault(limit: Limit): string {
 
 const countField = (limit: Limit, description: string) =>
   z
-    .int('must be a whole number')
-    .min(0, 'must be at least 0')
+    .int('must be a whole number from 0')
+    .min(0, 'must be a whole number from 0')
     .max(10_000_000, 'must be at most 10,000,000')
     .nullable()
     .optional()
@@ -24,8 +24,8 @@ const countField = (limit: Limit, description: string) =>
 
 const contractsLimit = (limit: Limit, description: string) =>
   z
-    .number()
-    .min(0, 'must be at least 0')
+    .number('must be a number from 0')
+    .min(0, 'must be a number from 0')
     .max(10_000_000, 'must be at most 10,000,000')
     .refine(isCount, 'must have at most two decimals')
     .nullable()
