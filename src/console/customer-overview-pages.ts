@@ -2,11 +2,10 @@ import type { Router } from 'express';
 import { z } from 'zod';
 import { toAddress, type Query } from '../core/pages/address.js';
 import { parseQueryForm, readQuery, type FormFields } from '../core/pages/form.js';
-import { DAY_MS } from '../core/time.js';
 import { say } from '../accounts/audit/wording.js';
 import { countMembers } from '../accounts/identity/members/queries.js';
 import type { Organization } from '../accounts/identity/organizations/queries.js';
-import { readLatestChanges, type EntryView } from '../dashboard/audit-log/view.js';
+import { readLatestChanges } from '../dashboard/audit-log/view.js';
 import { findCustomer, listFailures } from './customer-queries.js';
 import type { Moment } from './customer-summary.js';
 import { addressOf, linkToTabs, readCustomer, renderCustomer } from './page.js';
@@ -80,13 +79,6 @@ const icons = ['api-keys', 'credits', 'entitlements', 'members', 'plans', 'usage
 const iconOf = (noun: string): string =>
   icons.find((icon) => [noun, `${noun}s`.replace('_', '-')].includes(icon)) ?? 'audit-log';
 
-/** Only the latest view of a day and person. */
-const isFirstOfDay = (entry: EntryView, i: number, all: EntryView[]): boolean => {
-  const name = ({ action, actor, at }: EntryView) =>
-    `${action} ${actor.id} ${Math.floor(at.getTime() / DAY_MS)}`;
-  return entry.action !== 'customer.viewed' || all.findIndex((one) => name(one) === name(entry)) === i;
-};
-
 async function readTimeline(deps: CustomerDeps, customer: Organization, query: FormFields) {
   const { wording, summaries } = deps;
   const { orm } = deps.db;
@@ -96,7 +88,7 @@ async function readTimeline(deps: CustomerDeps, customer: Organization, query: F
   const isShown = (noun: string) => nouns?.includes(noun) ?? true;
   const others = Object.keys(wording.sentences).filter((action) => !isShown(nounOf(action)));
   const without = kind === undefined ? routine : others;
-  const limit = 2 * length;
+  const limit = length + 1;
   const rows = await readLatestChanges(orm, wording, orgId, {
     limit,
     ...(without.length > 0 && { without }),
@@ -111,7 +103,6 @@ async function readTimeline(deps: CustomerDeps, customer: Organization, query: F
   for (const summary of summaries) moments.push(...((await summary.listMoments?.(orm, orgId, limit)) ?? []));
   const entries = [
     ...rows
-      .filter(isFirstOfDay)
       .map(linkToTabs(deps, customer))
       .map((entry) => ({ ...entry, noun: nounOf(entry.action), icon: iconOf(nounOf(entry.action)) })),
     ...moments.map(({ path, what, isWarning, ...moment }) => ({
@@ -123,7 +114,7 @@ async function readTimeline(deps: CustomerDeps, customer: Organization, query: F
   ]
     .filter(({ noun }) => isShown(noun))
     .toSorted((a, b) => b.at.getTime() - a.at.getTime());
-  const hasMore = entries.length > length || rows.length === limit;
+  const hasMore = entries.length > length;
   const next = lengths[lengths.indexOf(length) + 1];
   const to = (shown: Query) => `${toAddress(addressOf(customer.slug), shown)}#changes`;
   return {

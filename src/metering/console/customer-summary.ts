@@ -18,6 +18,7 @@ import { readProductSums } from '../events/page-queries.js';
 import { PACE_DAYS, project, type ProjectedGrant } from '../reports/credits/view.js';
 import { addMonths, parsePeriod } from '../reports/period.js';
 import { newCustomer } from './plan-pages.js';
+import { nameWindow } from '../window-name.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
 const NEAR = 0.8;
@@ -367,6 +368,7 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
       ...product,
       cap: toCap(product),
       limits: limits[i] ?? [],
+      perSubject: (product.perSubject ?? []).map((limit) => ({ ...limit, window: nameWindow(limit.window) })),
       trend: toUseTrend(
         product.usageMetric,
         days.filter(({ productId }) => productId === product.productId),
