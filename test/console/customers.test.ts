@@ -362,7 +362,7 @@ describe('the list of customers', () => {
     expect(text).not.toContain('name="marketAccess"');
     expect(text).toContain('aria-label="12 of 10 used"');
     expect(text).toContain('aria-label="0.0% of the limit used or held"');
-    expect(text).toContain('Each subject, last 7 days: at most 30 ');
+    expect(text).toMatch(/Each subject, last 7\sdays: at most 30/);
     expect(text.split('id="changes"')[1]).toMatch(/class="changes">\s*<li>.*Renamed &lt;b&gt;/s);
     expect(text).not.toContain('<b>');
     for (const foreign of ['7,777', other.product.slug]) expect(text).not.toContain(foreign);
