@@ -1,9 +1,11 @@
 import type { Router } from 'express';
-import { DAY_MS } from '../core/time.js';
+import { z } from 'zod';
+import { toAddress, type Query } from '../core/pages/address.js';
+import { parseQueryForm, readQuery, type FormFields } from '../core/pages/form.js';
 import { say } from '../accounts/audit/wording.js';
 import { countMembers } from '../accounts/identity/members/queries.js';
 import type { Organization } from '../accounts/identity/organizations/queries.js';
-import { readLatestChanges, type EntryView } from '../dashboard/audit-log/view.js';
+import { readLatestChanges } from '../dashboard/audit-log/view.js';
 import { findCustomer, listFailures } from './customer-queries.js';
 import type { Moment } from './customer-summary.js';
 import { addressOf, linkToTabs, readCustomer, renderCustomer } from './page.js';
@@ -30,48 +32,95 @@ export function addOverview(router: Router, deps: CustomerDeps): void {
       summary,
       headers: summaries.map(({ header }) => header),
       panels,
-      changes: await readTimeline(deps, customer),
+      timeline: await readTimeline(deps, customer, readQuery(req)),
+      actions: summaries.flatMap(({ actions = [] }) => actions),
       memberCount: await countMembers(db.orm, customer.id),
     });
   });
 }
 
-const TIMELINE = 12;
+/** Entries at first, then twice as many each time. */
+const lengths = [12, 24, 48, 96, 192];
+
+const timelineSchema = z.object({
+  kind: z.enum(['usage', 'credits', 'keys', 'webhooks', 'people', 'all']).optional(),
+  entries: z
+    .enum(lengths.map(String), `must be one of ${lengths.join(', ')}`)
+    .default('12')
+    .transform(Number),
+});
+
+const kinds: { id: z.output<typeof timelineSchema>['kind']; label: string; nouns?: string[] }[] = [
+  { id: undefined, label: 'Highlights' },
+  { id: 'usage', label: 'Usage', nouns: ['usage', 'usage_alert', 'entitlement', 'entitlements', 'events'] },
+  { id: 'credits', label: 'Credits', nouns: ['credits', 'plan'] },
+  { id: 'keys', label: 'API keys', nouns: ['api_key'] },
+  { id: 'webhooks', label: 'Webhooks', nouns: ['webhook', 'webhooks'] },
+  { id: 'people', label: 'People', nouns: ['member', 'invitation', 'customer'] },
+  { id: 'all', label: 'Everything' },
+];
+
+/** No highlights. */
+const routine = [
+  'api_key.renamed',
+  'customer.viewed',
+  'invitation.revoked',
+  'member.invited',
+  'portal_session.created',
+  'portal_session.ended',
+  'webhook.resent',
+  'webhook.tested',
+];
+
+const nounOf = (action: string): string => action.split('.', 1)[0]!;
 
 const icons = ['api-keys', 'credits', 'entitlements', 'members', 'plans', 'usage', 'webhooks'];
 /** @param noun of an action, or the name of a tab */
 const iconOf = (noun: string): string =>
   icons.find((icon) => [noun, `${noun}s`.replace('_', '-')].includes(icon)) ?? 'audit-log';
 
-/** Only the latest view of a day and person. */
-const isFirstOfDay = (entry: EntryView, i: number, all: EntryView[]): boolean => {
-  const name = ({ action, actor, at }: EntryView) =>
-    `${action} ${actor.id} ${Math.floor(at.getTime() / DAY_MS)}`;
-  return entry.action !== 'customer.viewed' || all.findIndex((one) => name(one) === name(entry)) === i;
-};
-
-async function readTimeline(deps: CustomerDeps, customer: Organization) {
+async function readTimeline(deps: CustomerDeps, customer: Organization, query: FormFields) {
   const { wording, summaries } = deps;
   const { orm } = deps.db;
   const orgId = customer.id;
-  const changes = (await readLatestChanges(orm, wording, orgId, { limit: 2 * TIMELINE })).filter(
-    isFirstOfDay,
-  );
-  const failures = await listFailures(orm, orgId, TIMELINE);
+  const { kind, entries: length } = parseQueryForm(timelineSchema, query);
+  const nouns = kinds.find(({ id }) => id === kind)!.nouns;
+  const isShown = (noun: string) => nouns?.includes(noun) ?? true;
+  const others = Object.keys(wording.sentences).filter((action) => !isShown(nounOf(action)));
+  const without = kind === undefined ? routine : others;
+  const limit = length + 1;
+  const rows = await readLatestChanges(orm, wording, orgId, {
+    limit,
+    ...(without.length > 0 && { without }),
+  });
+  const failures = await listFailures(orm, orgId, limit);
   const moments: Moment[] = failures.map(({ url, since }) => ({
     at: new Date(since),
     path: '/webhooks',
+    isWarning: true,
     what: say`The webhook endpoint ${{ name: url }} began to fail`,
   }));
-  for (const summary of summaries)
-    moments.push(...((await summary.listMoments?.(orm, orgId, TIMELINE)) ?? []));
-  const entries = moments.map(({ path, what, ...moment }) => ({
-    ...moment,
-    icon: iconOf(path === '/events' ? 'usage' : path.slice(1)),
-    what: what.map((part) => ('name' in part ? { ...part, href: addressOf(customer.slug) + path } : part)),
-  }));
-  const linked = changes.map(linkToTabs(deps, customer));
-  return [...linked.map((entry) => ({ ...entry, icon: iconOf(entry.action.split('.', 1)[0]!) })), ...entries]
-    .toSorted((a, b) => b.at.getTime() - a.at.getTime())
-    .slice(0, TIMELINE);
+  for (const summary of summaries) moments.push(...((await summary.listMoments?.(orm, orgId, limit)) ?? []));
+  const entries = [
+    ...rows
+      .map(linkToTabs(deps, customer))
+      .map((entry) => ({ ...entry, noun: nounOf(entry.action), icon: iconOf(nounOf(entry.action)) })),
+    ...moments.map(({ path, what, isWarning, ...moment }) => ({
+      ...moment,
+      noun: path.slice(1),
+      icon: isWarning ? 'warning' : iconOf(path === '/events' ? 'usage' : path.slice(1)),
+      what: what.map((part) => ('name' in part ? { ...part, href: addressOf(customer.slug) + path } : part)),
+    })),
+  ]
+    .filter(({ noun }) => isShown(noun))
+    .toSorted((a, b) => b.at.getTime() - a.at.getTime());
+  const hasMore = entries.length > length;
+  const next = lengths[lengths.indexOf(length) + 1];
+  const to = (shown: Query) => `${toAddress(addressOf(customer.slug), shown)}#changes`;
+  return {
+    changes: entries.slice(0, length),
+    kinds: kinds.map(({ id, label }) => ({ label, href: to({ kind: id }), isCurrent: id === kind })),
+    more: hasMore && next ? to({ kind, entries: next }) : undefined,
+    isCut: hasMore && !next,
+  };
 }

@@ -49,8 +49,8 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
   const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
   const columns: CustomerColumn[] = [
     { id: 'name', label: 'Customer' },
-    ...summaries.flatMap((summary) => summary.columns),
     { id: 'attention', label: 'Needs attention', isLargestFirst: true },
+    ...summaries.flatMap((summary) => summary.columns),
   ];
   const oneOf = <T extends string>(values: readonly T[]) => z.enum(values, 'must be one of the options');
   const schema = querySchema.extend({
@@ -108,6 +108,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
         toTiles(summaries, all).map(({ query: asked, ...tile }) => ({
           ...tile,
           href: toAddress(CONSOLE, asked),
+          isCurrent: asked.signal === query.signal && asked.sort === query.sort,
         })),
       readAt: all && new Date(all.atMs),
       isFiltered: ['search', 'signal'].some((name) => name in query),
@@ -118,7 +119,12 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
 const toTiles = (summaries: readonly CustomerSummary[], { facts, failingWebhooks }: AllFacts): Tile[] => [
   { label: 'Customers', value: formatDecimal(facts[0]?.size ?? 0), query: {} },
   ...summaries.flatMap((summary, i) => summary.tiles([...facts[i]!.values()])),
-  { label: 'Failing webhooks', value: formatDecimal(failingWebhooks), query: { signal: 'webhooks' } },
+  {
+    label: 'Failing webhooks',
+    value: formatDecimal(failingWebhooks),
+    query: { signal: 'webhooks' },
+    tone: 'bad',
+  },
 ];
 
 const listSignalled = (

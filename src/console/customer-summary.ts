@@ -31,6 +31,8 @@ export interface CustomerSummary {
   /** Above the list. */
   tiles(facts: readonly SortedFacts[]): Tile[];
   panel?: CustomerPanel;
+  /** The main changes, beside a customer's name. Relative to its page. */
+  actions?: readonly { label: string; path: string }[];
   newCustomer?: NewCustomerPart;
   /** For a customer's timeline, newest first. */
   listMoments?(orm: Orm, orgId: string, limit: number): Promise<Moment[]>;
@@ -40,6 +42,7 @@ export interface Moment {
   at: Date;
   /** Where its names lead; relative to the customer's page. */
   path: string;
+  isWarning?: boolean;
   what: Part[];
 }
 
@@ -55,6 +58,8 @@ export interface Tile {
   label: string;
   value: string;
   query: { signal?: string; sort?: string };
+  /** Above 0. */
+  tone?: Flag['tone'];
 }
 
 interface CustomerPanel {

@@ -206,7 +206,10 @@ describe('the list of customers', () => {
       )
         .exec(tiles!)!
         .slice(1);
-    const near = slugsOn(await open('/console?signal=near'));
+    const nearPage = await open('/console?signal=near');
+    expect(nearPage).toMatch(/data-tone="warn" aria-current="true" href="\/console\?signal=near"/);
+    expect(tiles).toMatch(/aria-current="true" href="\/console">/);
+    const near = slugsOn(nearPage);
     expect(figure('Near a cap')).toEqual(['/console?signal=near', String(near.length)]);
     expect(figure('Failing webhooks')).toEqual(['/console?signal=webhooks', '1']);
     expect(figure('Credits this month')[0]).toBe('/console?sort=-month');
@@ -329,6 +332,15 @@ describe('the list of customers', () => {
     expect(slugsOn(await open('/console?search=sorted&signal=soon'))).toEqual([b]);
     const row = (await open(`/console?search=${b}`)).split('class="row-link"')[1]!;
     expect(row).toMatch(/title="10"/);
+    expect(row).toMatch(/>[\d.]+ a day</);
+    const startsAt = new Date(clock.now() + DAY_MS);
+    await addGrant(db, half.id, { amount: '1500', startsAt }, new Date(clock.now()));
+    const day = startsAt.toLocaleDateString('en-GB', {
+      day: 'numeric',
+      month: 'short',
+      timeZone: 'UTC',
+    });
+    expect(await open(`/console?search=${b}`)).toContain(`with 1,500 on ${day}`);
     operator = await signedInOperator(service);
   });
 
@@ -336,7 +348,10 @@ describe('the list of customers', () => {
     const { db } = service.context;
     const own = await customer({ used: '12', cap: '10' });
     const other = await customer({ used: '7777' });
-    const limits = [{ quantity: '20', window: 'calendar_day', enforcement: 'block' }] as const;
+    const limits = [
+      { quantity: '20', window: 'calendar_day', enforcement: 'block' },
+      { quantity: '30', window: 'P7D', enforcement: 'warn', per: 'subject' },
+    ] as const;
     await db.orm
       .update(entitlements)
       .set({ limits: [...limits] })
@@ -347,6 +362,7 @@ describe('the list of customers', () => {
     expect(text).not.toContain('name="marketAccess"');
     expect(text).toContain('aria-label="12 of 10 used"');
     expect(text).toContain('aria-label="0.0% of the limit used or held"');
+    expect(text).toMatch(/Each subject, last 7\sdays: at most 30/);
     expect(text.split('id="changes"')[1]).toMatch(/class="changes">\s*<li>.*Renamed &lt;b&gt;/s);
     expect(text).not.toContain('<b>');
     for (const foreign of ['7,777', other.product.slug]) expect(text).not.toContain(foreign);
@@ -406,10 +422,27 @@ describe('the list of customers', () => {
     };
     await db.orm.insert(capNotices).values([80, 100].map((level) => ({ ...notice, level })));
     for (const _ of [1, 2]) await post(`/console/customers/${own.slug}/view`, {});
-    const page = await open(`/console/customers/${own.slug}`);
+    const timeline = async (query: string) => {
+      const page = await open(`/console/customers/${own.slug}${query}`);
+      return page.split('id="changes"')[1]!.split('</section>')[0]!;
+    };
+    expect(await timeline('')).not.toContain('Viewed the portal');
+    const usage = await timeline('?kind=usage');
+    expect(usage).toMatch(/#icon-warning"\/><\/svg>\s+Usage of/);
+    for (const absent of ['https://own.example/', `Later ${own.slug}`]) expect(usage).not.toContain(absent);
+    for (let n = 0; n < 13; n++)
+      await post(`/console/customers/${own.slug}/settings`, { name: `Name ${n}`, marketAccess: 'none' });
+    const first = await timeline('');
+    expect([first.includes('Name 12'), first.includes('First live usage')]).toEqual([true, false]);
+    expect(await timeline(/href="[^"?]+(\?entries=24)#changes"/.exec(first)![1]!)).toContain(
+      'First live usage',
+    );
+    for (const query of ['kind=x', 'entries=1e9', 'entries=13'])
+      expect((await operator.browser.get(`/console/customers/${own.slug}?${query}`, html)).status).toBe(400);
+    const page = await timeline('?kind=all&entries=24');
     const later = page.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
     expect(later).toMatch(/Usage of .{1,60} reached 100% of its cap/);
-    expect(later.split('Viewed the portal as the customer')).toHaveLength(2);
+    expect(later).toContain('Viewed the portal as the customer');
     for (const foreign of ['other.example', other.product.slug]) expect(text).not.toContain(foreign);
   });
 

@@ -5,9 +5,9 @@ import type { GroupTables, Orm } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
 import { selectRows, textArray, timeText } from '../../core/db/sql.js';
 import { differenceOf, sumDecimals } from '../../core/decimal.js';
-import { formatGrowth, formatRounded, formatShare } from '../../core/pages/format.js';
+import { formatDecimal, formatGrowth, formatRounded, formatShare, utc } from '../../core/pages/format.js';
 import type { Context } from '../../core/http/context.js';
-import { DAY_MS, monthOf, monthRange } from '../../core/time.js';
+import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
 import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
 import { accountOf } from '../credits/statements.js';
 import { toCap, toUseTrend } from '../dashboard/overview.js';
@@ -18,6 +18,7 @@ import { readProductSums } from '../events/page-queries.js';
 import { PACE_DAYS, project, type ProjectedGrant } from '../reports/credits/view.js';
 import { addMonths, parsePeriod } from '../reports/period.js';
 import { newCustomer } from './plan-pages.js';
+import { nameWindow } from '../window-name.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
 const NEAR = 0.8;
@@ -39,7 +40,7 @@ export const customerSummary: CustomerSummary = {
     { id: 'soon', label: `Credits run out within ${SOON_DAYS} days`, path: '/credits' },
     { id: 'near', label: 'At least 80% of a cap used', path: '' },
     { id: 'over', label: 'Over a cap', path: '', isUrgent: true },
-    { id: 'stripe', label: 'One Stripe customer for several Organizations', path: '' },
+    { id: 'stripe', label: 'Shared Stripe customer', path: '' },
   ],
   async read({ shards }, nowMs, orgIds, withTrends) {
     const groups = await Promise.all(
@@ -53,12 +54,21 @@ export const customerSummary: CustomerSummary = {
     const month = formatRounded(burned.reduce((sum, credits) => sum + credits, 0));
     return [
       { label: 'Credits this month', value: month, query: { sort: '-month' } },
-      { label: 'Near a cap', value: count('near'), query: { signal: 'near' } },
-      { label: `Running out within ${SOON_DAYS} days`, value: count('soon'), query: { signal: 'soon' } },
+      { label: 'Near a cap', value: count('near'), query: { signal: 'near' }, tone: 'warn' },
+      {
+        label: `Running out within ${SOON_DAYS} days`,
+        value: count('soon'),
+        query: { signal: 'soon' },
+        tone: 'bad',
+      },
     ];
   },
   listMoments,
   panel: { view: 'metering/console/use-panel', read: readUsePanel },
+  actions: [
+    { label: 'Change the plan', path: '/plan' },
+    { label: 'Grant credits', path: '/credits/grant' },
+  ],
   newCustomer,
 };
 
@@ -104,7 +114,7 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
           : type === null
             ? say`First live usage of ${{ name: product }}`
             : say`Usage of ${{ name: product }} reached ${threshold ?? ''}% of ${type === 'cap' ? 'its cap' : 'a cap or limit'}`;
-    return { at: new Date(time), path, what };
+    return { at: new Date(time), path, isWarning: type !== null, what };
   });
 }
 
@@ -138,7 +148,9 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
   const month = monthOf(nowMs);
   const [monthMs, weekMs] = [Date.parse(monthRange(month).start), nowMs - PACE_DAYS * DAY_MS];
   const lastMonthMs = addMonths(new Date(monthMs), -1).getTime();
-  const sameTimeMs = Math.min(lastMonthMs + nowMs - monthMs, monthMs);
+  // Reports of usage also compare whole hours.
+  const passedMs = (Math.floor((nowMs - monthMs) / HOUR_MS) + 1) * HOUR_MS;
+  const sameTimeMs = Math.min(lastMonthMs + passedMs, monthMs);
   const isListed = (column: SQL) => sql`${column} = any (${textArray(orgIds)}::uuid[])`;
   const first = at(lastDays(new Date(nowMs)).from.getTime());
   const days = sql`select coalesce(json_agg(json_build_object('start', extract(epoch from day at time zone 'UTC') * 1000, 'quantity', quantity::text)), '[]') as days from (
@@ -298,8 +310,23 @@ function toCredits({ account: burnt, pace, paceProducts, firstAt, isOlder }: Fac
     /** Overdrawn, or burned credits in the last days and has none left. */
     isOut: overdrafts.length > 0 || (balance === '0' && firstAt !== null),
     end: projection?.end,
+    pace: projection && toPace(projection, grants),
     isLater: projection !== undefined && projection.end === undefined,
   };
+}
+
+const shortDay = utc({ day: 'numeric', month: 'short' });
+
+/** The credits that begin before the end, otherwise how many are burned in a day. */
+function toPace({ end, perDay }: NonNullable<ReturnType<typeof project>>, grants: ProjectedGrant[]): string {
+  const next = grants
+    .filter(
+      ({ status, startsAt }) => status === 'scheduled' && !(end && Date.parse(startsAt) > end.getTime()),
+    )
+    .toSorted((a, b) => a.startsAt.localeCompare(b.startsAt));
+  if (!next[0]) return `${formatRounded(perDay)} a day`;
+  const amount = formatDecimal(sumDecimals(next.map(({ remaining }) => remaining)));
+  return `with ${amount} ${next.length > 1 ? 'from' : 'on'} ${shortDay.format(new Date(next[0].startsAt))}`;
 }
 
 const outFlag: Flag = { tone: 'bad', label: 'Out of credits', path: '/credits' };
@@ -341,6 +368,7 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
       ...product,
       cap: toCap(product),
       limits: limits[i] ?? [],
+      perSubject: (product.perSubject ?? []).map((limit) => ({ ...limit, window: nameWindow(limit.window) })),
       trend: toUseTrend(
         product.usageMetric,
         days.filter(({ productId }) => productId === product.productId),

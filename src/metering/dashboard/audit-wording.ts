@@ -8,8 +8,7 @@ import {
   type LoggedAction,
   type Wording,
 } from '../../accounts/audit/wording.js';
-import { formatCount, formatDecimal, formatMonth, formatTime } from '../../core/pages/format.js';
-import { defaultThresholds } from '../entitlements/limits.js';
+import { formatCount, formatDay, formatDecimal, formatMonth, formatTime } from '../../core/pages/format.js';
 import { listProductsBySlug } from '../entitlements/queries.js';
 import { listPlanNames } from '../plans/queries.js';
 
@@ -34,8 +33,8 @@ const titles: Wording['titles'] = {
 const sentences: Wording['sentences'] = {
   'credits.granted': (entry) =>
     isOfPlan(entry)
-      ? say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)} of the plan`
-      : say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)}: ${reason(entry, entry.details.after)}`,
+      ? say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)} of the plan${begins(entry)}`
+      : say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)}: ${reason(entry, entry.details.after)}${begins(entry)}`,
   'credits.voided': (entry) =>
     say`Voided a grant ${isOfPlan(entry) ? 'of the plan ' : ''}with ${credits(textOf(entry.details, 'forfeited'), entry)} left: ${reason(entry, entry.details)}`,
   'credits.forgiven': (entry) =>
@@ -93,6 +92,12 @@ const reason = (entry: LoggedAction, details: unknown) => ({
   name: textOf(details, 'reason') || entry.target,
   href: linkTo({ pages }, entry),
 });
+
+/** Tells the periods of a plan apart. */
+function begins({ details: { after } }: LoggedAction): string {
+  const startsAt = new Date(textOf(after, 'startsAt'));
+  return Number.isNaN(startsAt.getTime()) ? '' : `, from ${formatDay(startsAt)}`;
+}
 
 const monthOf = ({ target: month }: LoggedAction): string =>
   /^\d{4}-(0[1-9]|1[0-2])$/.test(month) ? formatMonth(new Date(month)) : month;

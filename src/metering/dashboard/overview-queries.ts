@@ -9,6 +9,7 @@ import {
   NO_METRIC,
   products,
   type EntitlementKind,
+  type UsageLimit,
 } from '../entitlements/table.js';
 import { usageHours, usageTotals } from '../ingestion/table.js';
 
@@ -20,6 +21,7 @@ export interface ProductUse {
   kind: EntitlementKind;
   usageMetric: string;
   unitCap: string | null;
+  perSubject: UsageLimit[] | null;
   /** UTC. */
   usedThisMonth: string;
   usedToday: string;
@@ -43,6 +45,9 @@ export async function listCurrentUse(
       kind: entitlements.kind,
       usageMetric: products.usageMetric,
       unitCap: sql<string | null>`trim_scale(${cap})::text`,
+      perSubject: sql<
+        UsageLimit[] | null
+      >`jsonb_path_query_array(${entitlements.limits}, '$[*] ? (@.per == "subject")')`,
       usedThisMonth: sql<string | null>`trim_scale(${monthly.quantity})::text`,
       usedToday: daily.today,
       usedYesterday: daily.yesterday,
