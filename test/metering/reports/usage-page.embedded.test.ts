@@ -334,12 +334,17 @@ describe('the page', () => {
 });
 
 describe('the parts', () => {
-  async function divided() {
+  async function divided(creditPrice: string | null = null) {
     const scene = await arrive('1000');
     const { db, product, key, orgId } = scene;
     await db.orm
       .update(products)
-      .set({ dimensions: ['model', 'region'], subjectsSince: new Date(0) })
+      .set({
+        dimensions: ['model', 'region'],
+        subjectsSince: new Date(0),
+        creditPrice,
+        creditEnforcement: 'warn',
+      })
       .where(eq(products.id, product.id));
     const send = (quantity: number, model: string, region: string, subject: string, secret = key.secret) =>
       sendUsage(service.url, secret, [
@@ -366,6 +371,23 @@ describe('the parts', () => {
     expect(textOf(byKey.text)).toMatch(/By API key .* the runtime org_live_\w+… 10 90\.9% 3 the other/);
     for (const { id } of [key, successor])
       expect(textOf((await open(`?key=${id}`)).text)).toContain('Used 10 calls');
+  });
+
+  it('of a priced product have their credits, also when they are narrowed or days are chosen', async () => {
+    const { open, key } = await divided('0.5');
+    const page = textOf((await open()).text);
+    expect(page).toContain('Credits 5.5 0.5 credits per call');
+    expect(page).toMatch(
+      /By API key Name Quantity Share Credits the runtime org_live_\w+… 10 90\.9% 5 the other/,
+    );
+    expect(page).toMatch(/By subject Name Quantity Share Credits ada 5 45\.5% 2\.5 /);
+    const small = textOf(
+      (await open('?dimension.model=small&range=custom&from=2031-03-14&to=2031-03-15')).text,
+    );
+    expect(small).toMatch(/Used 6 calls in 3 events 0 in the 2 days before Credits 3 /);
+    expect(small).toMatch(/By region Name Quantity Share Credits eu 4 66\.7% 2 us &amp; ca 2 33\.3% 1 /);
+    expect(textOf((await open(`?key=${key.id}`)).text)).toContain('Credits 5 0.5');
+    expect(textOf((await open('?subject=ben')).text)).toContain('Credits 2.5 0.5');
   });
 
   it('narrow everything by a click, together with a key, until they are removed', async () => {
