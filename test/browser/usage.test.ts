@@ -25,7 +25,7 @@ async function arrive(own: { unitCap?: string } = {}) {
   return { as: browser, send, organization, product };
 }
 
-const OPEN = { name: 'Recorded once' };
+const OPEN = { name: /^5 calls, / };
 
 it('an event opens beside the page and closes with Escape, where the focus was', async () => {
   const { as } = await arrive();

@@ -343,7 +343,7 @@ describe('the parts', () => {
         dimensions: ['model', 'region'],
         subjectsSince: new Date(0),
         creditPrice,
-        creditEnforcement: 'warn',
+        ...(creditPrice !== null && { creditEnforcement: 'warn' as const }),
       })
       .where(eq(products.id, product.id));
     const send = (quantity: number, model: string, region: string, subject: string, secret = key.secret) =>
@@ -384,7 +384,7 @@ describe('the parts', () => {
     const small = textOf(
       (await open('?dimension.model=small&range=custom&from=2031-03-14&to=2031-03-15')).text,
     );
-    expect(small).toMatch(/Used 6 calls in 3 events 0 in the 2 days before Credits 3 /);
+    expect(small).toMatch(/Used 6 calls in 3 events Credits 3 /);
     expect(small).toMatch(/By region Name Quantity Share Credits eu 4 66\.7% 2 us &amp; ca 2 33\.3% 1 /);
     expect(textOf((await open(`?key=${key.id}`)).text)).toContain('Credits 5 0.5');
     expect(textOf((await open('?subject=ben')).text)).toContain('Credits 2.5 0.5');
@@ -428,6 +428,25 @@ describe('the parts', () => {
     expect(page.status).toBe(message === 'small' ? 200 : message.startsWith('of') ? 404 : 400);
     expect(textOf(page.text)).toContain(message);
   });
+});
+
+it('a wrong day is named beside its field, and a month is shown', async () => {
+  const { open, product, key } = await arrive();
+  await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity: 7 })]);
+  const page = await open('?range=custom&from=2031-13-45&to=2031-03-15');
+  expect(page.status).toBe(400);
+  expect(textOf(page.text)).toContain('Must be a date like');
+  expect(textOf(page.text)).toContain('Used 7 calls');
+});
+
+it('of all products warns of a product near its cap, and its row has the share', async () => {
+  const { db, orgId, open, product, key } = await arrive('10');
+  await grant(db, orgId, (await createProduct(db)).id);
+  await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity: 9 })]);
+  const page = textOf((await open()).text);
+  expect(page).toMatch(/Near the cap .* has 1 of 10 calls left this month/);
+  expect(page).toContain('90.0% of the cap');
+  expect(textOf((await open('?range=last7')).text)).not.toContain('Near the cap');
 });
 
 describe('the last days', () => {
