@@ -59,7 +59,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const key = /"idempotencyKey":\s*"([^"]+)"/.exec(line)![1]!;
       await page.getByLabel('Find an event').fill(key);
       await page.getByRole('button', { name: 'Find', exact: true }).click();
-      await page.getByRole('heading', { name: 'Recorded once' }).waitFor();
+      await page.getByText('Recorded once').waitFor();
       expect(await readMain(page)).toMatch(/Recorded once Live .*billing worker, Frankfurt/);
     });
 

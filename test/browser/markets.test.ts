@@ -7,7 +7,7 @@ import { inCents } from '../../src/markets/pages/addresses.js';
 import { listLatestOrders } from '../../src/markets/portfolio/order-queries.js';
 import { formatMoney, formatPrice } from '../../src/core/pages/format.js';
 import { signedIn } from '../support/accounts.js';
-import { browserWorld, PHONE } from '../support/browser.js';
+import { browserWorld, DESKTOP, PHONE } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
 import { findAllBarriers } from './barriers.js';
 import { follow, readMain } from './steps.js';
@@ -196,6 +196,31 @@ it('new prices arrive automatically and keep the focus and open details', async 
     await buy.getAttribute('href'),
   );
   expect(await page.locator('#price-numbers').getAttribute('open')).not.toBe(null);
+});
+
+it('links of the desk keep the place and the focus, and the ticket stays alive', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const { station, date, ticker } = findMarket();
+  for (const viewport of [DESKTOP, PHONE]) {
+    const page = await world.visit({ as: browser, viewport });
+    await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
+    await page.evaluate('window.isSame = true');
+    const buy = page.locator(`.ladder a[href*="/${ticker}?side=no"]`).first();
+    await buy.focus();
+    const scrolled = await page.evaluate('scrollY');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/side=no/);
+    await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy NO' }).waitFor();
+    if (viewport === DESKTOP) {
+      expect(await page.evaluate('scrollY')).toBe(scrolled);
+      expect(await page.evaluate('document.activeElement.href')).toContain('side=no');
+    }
+    await page.getByLabel('Contracts').fill('2');
+    await page.getByRole('heading', { name: /^Buy 2 NO/ }).waitFor();
+    await page.goBack();
+    await page.waitForURL(/station=/);
+    expect(await page.evaluate('window.isSame')).toBe(true);
+  }
 });
 
 it('the chosen bracket has its day as a picture and as text, with and without scripts', async () => {

@@ -25,7 +25,7 @@ async function arrive(own: { unitCap?: string } = {}) {
   return { as: browser, send, organization, product };
 }
 
-const OPEN = { name: 'Recorded once' };
+const OPEN = { name: /^5 calls, / };
 
 it('an event opens beside the page and closes with Escape, where the focus was', async () => {
   const { as } = await arrive();
@@ -39,6 +39,34 @@ it('an event opens beside the page and closes with Escape, where the focus was',
   await page.keyboard.press('Escape');
   await panel.waitFor({ state: 'detached' });
   expect(await page.evaluate<string>('document.activeElement.innerText')).toBe('day-1');
+});
+
+it('links of the explorer keep the place and the focus, and the way back', async () => {
+  const { as } = await arrive({ unitCap: '1000' });
+  const page = await world.visit({ as, viewport: { width: 360, height: 500 } });
+  await page.goto('/dashboard/usage');
+  await page.evaluate('window.isSame = true');
+  const place = async () => [
+    await page.evaluate('scrollY'),
+    await page.evaluate('document.activeElement.innerText'),
+    await page.evaluate('window.isSame'),
+  ];
+  const link = page.getByRole('link', { name: 'Cumulative' });
+  await link.focus();
+  const before = await place();
+  expect(before[0]).toBeGreaterThan(100);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/sum=1/);
+  expect(await link.getAttribute('aria-current')).toBe('true');
+  expect(await place()).toEqual(before);
+  await page.goBack();
+  await page.locator('a[aria-current]', { hasText: 'Each day' }).waitFor();
+  expect(page.url()).not.toContain('sum=1');
+  expect(await page.evaluate('window.isSame')).toBe(true);
+  const opened = page.context().waitForEvent('page');
+  await link.click({ modifiers: ['Control'] });
+  await (await opened).close();
+  expect(page.url()).not.toContain('sum=1');
 });
 
 it('without scripts, an event opens by its link and closes by another', async () => {

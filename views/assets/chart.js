@@ -41,13 +41,13 @@ export function hoverCharts() {
     first = undefined;
     if (marked.length < 2) return;
     document.activeElement?.blur();
-    clear();
     const [from, to] = endsOf(marked);
     address.searchParams.delete('date');
     for (const [name, value] of Object.entries({ range: 'custom', from, to })) address.searchParams.set(name, value);
-    // The pointer may have moved over the bars that are replaced.
-    refreshMain(address.href).then(clear, () => location.assign(address));
+    refreshMain(address.href, 'pushState').catch(() => location.assign(address));
   });
+  // The pointer may have moved over the bars that are replaced.
+  document.addEventListener('shown', clear);
 }
 
 const barAt = (target) => target.closest('[data-chart] [data-label]');

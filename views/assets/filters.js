@@ -5,7 +5,8 @@ const PAUSE_MS = 300;
 
 /** A form of filters applies itself when a field changes, so its button is hidden. Enter in a text field submits it too. */
 export function filterForms(root) {
-  for (const button of root.querySelectorAll(`${filters} button:not([name], [type='button'])`)) button.hidden = true;
+  for (const button of root.querySelectorAll(`${filters} button:not([name], [type='button']), form#search button`))
+    button.hidden = true;
 }
 
 const filters = 'form.filters[method="get"]:not(.look-up)';

@@ -8,6 +8,8 @@ import { printButtons } from './print.js';
 import { localTimes } from './times.js';
 
 let round = 0;
+/** While the main part is being replaced, its parts are not refreshed. */
+let replacements = 0;
 
 /** Prepares HTML before it is shown: the initial page, and each response that replaces parts of it. */
 export function enhance(root) {
@@ -25,6 +27,7 @@ export function enhance(root) {
  * @throws if the request fails
  */
 export async function refreshParts({ address = location.href, prepare = () => true } = {}) {
+  if (replacements > 0) return false;
   const mine = ++round;
   const [{ Idiomorph }, response] = await Promise.all([
     import('./idiomorph.js'),
@@ -51,21 +54,33 @@ function showParts(fresh, Idiomorph) {
   }
 }
 
-/** Shows the main part of another page of the same kind. Returns false unless it was shown. */
-export async function refreshMain(address) {
+/**
+ * Shows the main part of another page of the same kind, and fires `shown`. Returns false if it cannot be shown so.
+ * @param change of the history: `replaceState` or `pushState`
+ */
+export async function refreshMain(address, change = 'replaceState') {
   const mine = ++round;
-  const [{ Idiomorph }, response] = await Promise.all([
-    import('./idiomorph.js'),
-    fetch(address, { headers: { accept: 'text/html' }, redirect: 'manual' }),
-  ]);
-  const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
-  if (mine !== round) return true;
-  if (!fresh.getElementById('main') || response.type === 'opaqueredirect') return false;
-  enhance(fresh);
-  Idiomorph.morph(document.getElementById('main'), fresh.getElementById('main'), morphOptions);
-  history.replaceState(null, '', address);
-  pollParts();
-  return true;
+  replacements++;
+  try {
+    const [{ Idiomorph }, response] = await Promise.all([
+      import('./idiomorph.js'),
+      fetch(address, { headers: { accept: 'text/html' }, redirect: 'manual' }),
+    ]);
+    const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
+    if (mine !== round) return true;
+    const [main, next] = [document, fresh].map((page) => page.getElementById('main'));
+    const isSameKind = [main, next].map((one) => one?.querySelector('[data-swap]') != null);
+    if (!next || response.type === 'opaqueredirect' || isSameKind[0] !== isSameKind[1]) return false;
+    enhance(fresh);
+    history[change](null, '', address);
+    document.title = fresh.title;
+    Idiomorph.morph(main, next, morphOptions);
+    document.dispatchEvent(new Event('shown'));
+    pollParts();
+    return true;
+  } finally {
+    replacements--;
+  }
 }
 
 /**

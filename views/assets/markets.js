@@ -65,24 +65,23 @@ async function refresh(address) {
 
 /** Updates the list and the URL while the reader types a search. */
 function followSearch() {
-  const form = document.querySelector('form#search');
-  if (!form) return;
-  form.querySelector('button').hidden = true;
   let timer;
-  const show = async () => {
+  const show = async (form) => {
     const fields = [...new FormData(form)].filter(([, value]) => value !== '');
     const address = `${form.getAttribute('action')}?${new URLSearchParams(fields)}`;
     history.replaceState(null, '', address);
     await refresh(address);
   };
-  form.addEventListener('input', () => {
+  document.addEventListener('input', ({ target }) => {
+    if (target.form?.id !== 'search') return;
     clearTimeout(timer);
-    timer = setTimeout(show, DEBOUNCE_MS);
+    timer = setTimeout(show, DEBOUNCE_MS, target.form);
   });
-  form.addEventListener('submit', (event) => {
+  document.addEventListener('submit', (event) => {
+    if (event.target.id !== 'search') return;
     event.preventDefault();
     clearTimeout(timer);
-    void show();
+    void show(event.target);
   });
 }
 
@@ -96,29 +95,36 @@ function followPrice(fresh) {
 
 /** The stake's slider and its number show the same. */
 function followSlider() {
-  for (const slider of document.querySelectorAll('[data-sets]')) {
-    const field = document.getElementById(slider.dataset.sets);
-    slider.addEventListener('input', () => (field.value = slider.value));
-    field.addEventListener('input', () => (slider.value = field.value));
-  }
+  document.addEventListener('input', ({ target }) => {
+    const slider = document.querySelector('[data-sets]');
+    const field = slider && document.getElementById(slider.dataset.sets);
+    if (target === slider) field.value = slider.value;
+    else if (target === field) slider.value = field.value;
+  });
 }
 
 /** Updates the quote while the reader edits the ticket. */
 function followTyping() {
-  const form = document.querySelector('form#ticket');
-  if (!form) return;
   // Omits a limit that the reader has not changed, so that the server chooses it.
-  form.addEventListener('formdata', ({ formData }) => {
+  document.addEventListener('formdata', ({ target, formData }) => {
+    if (target.id !== 'ticket') return;
     if (limitOf(document)) formData.delete('limitPrice');
     // A number field has no value for letters, which the server refuses in its own words.
-    for (const { name, validity } of form.elements) if (validity.badInput) formData.set(name, 'letters');
+    for (const { name, validity } of target.elements) if (validity.badInput) formData.set(name, 'letters');
   });
   let timer;
   const setBusy = (isChanged) => {
     for (const button of document.querySelectorAll('[data-place] button')) button.disabled = isChanged;
     document.getElementById('review')?.toggleAttribute('data-busy', isChanged);
   };
-  form.addEventListener('input', ({ target }) => {
+  // The shown ticket is another one.
+  document.addEventListener('shown', () => {
+    clearTimeout(timer);
+    isTyping = false;
+  });
+  document.addEventListener('input', ({ target }) => {
+    const { form } = target;
+    if (form?.id !== 'ticket') return;
     clearTimeout(timer);
     if (target.name === 'limitPrice') {
       delete target.dataset.follows;
@@ -142,18 +148,16 @@ function followTyping() {
 
 /** Listens to the stream only while the page is visible, because browsers allow few connections per server. */
 function listen() {
-  const source = document.querySelector('[data-stream]');
-  if (!source) return;
-  const address = source.dataset.stream;
-  // Minimum time between two fetches of the page, however often prices change.
-  const paceMs = Number(source.dataset.pace ?? PACE_MS);
   let stream;
+  let address;
   let timer;
   const onNews = ({ type, data }) => {
     // The pending refresh covers this change too.
     if (timer !== undefined) return;
     // Ignores the first message if it only repeats what the page already shows.
     if (type === 'snapshot' && JSON.parse(data).asOf === document.querySelector('[data-as-of]')?.dataset.asOf) return;
+    // Minimum time between two fetches of the page, however often prices change.
+    const paceMs = Number(document.querySelector('[data-stream]')?.dataset.pace ?? PACE_MS);
     const dueMs = lastRefreshMs + paceMs - Date.now();
     // A random delay spreads out the requests of all readers.
     timer = setTimeout(
@@ -165,20 +169,29 @@ function listen() {
     );
   };
   const follow = () => {
-    if (document.visibilityState === 'visible' && !stream) {
-      stream = new EventSource(address);
-      for (const name of ['snapshot', 'changes']) stream.addEventListener(name, onNews);
-    } else if (document.visibilityState === 'hidden' && stream) {
-      stream.close();
-      stream = undefined;
-    }
+    const wanted = document.visibilityState === 'visible' ? document.querySelector('[data-stream]')?.dataset.stream : undefined;
+    if (wanted === address) return;
+    stream?.close();
+    address = wanted;
+    stream = wanted && new EventSource(wanted);
+    for (const name of ['snapshot', 'changes']) stream?.addEventListener(name, onNews);
   };
   document.addEventListener('visibilitychange', follow);
+  document.addEventListener('shown', follow);
   follow();
 }
 
-readClock(document);
-tickAges(document);
+function tick() {
+  readClock(document);
+  tickAges(document);
+}
+
+tick();
+document.addEventListener('shown', () => {
+  tick();
+  lastRefreshMs = Date.now();
+  document.querySelector('[data-news-out]').textContent = document.querySelector('#ticket-head h2')?.textContent ?? '';
+});
 followSlider();
 followTyping();
 followSearch();

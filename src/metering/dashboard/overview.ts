@@ -1,4 +1,3 @@
-import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
 import { toTrend } from '../../core/charts/trend.js';
 import type { Context } from '../../core/http/context.js';
 import { formatCompact } from '../../core/pages/format.js';
@@ -6,15 +5,14 @@ import { sendEventLine } from '../../accounts/api-keys/event-line.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { OverviewRequest, ReadOverviewPanel } from '../../dashboard/overview/pages.js';
 import { findLiveProduct } from '../entitlements/queries.js';
+import { capsOf, toCap } from '../reports/caps.js';
 import { MAX_PRODUCTS, readProducts } from '../reports/choices.js';
 import { readAll } from '../reports/pages.js';
 import { formatPeriod, stepsOf, type Period } from '../reports/period.js';
 import { parseUsageRequest } from '../reports/report.js';
-import { listCurrentUse, readProgress, type ProductUse } from './overview-queries.js';
+import { listCurrentUse, readProgress } from './overview-queries.js';
 
 const SHOWN_PRODUCTS = 12;
-
-const NEAR = 0.8;
 
 /** Up to this many events, the page announces new ones. */
 const FIRST_EVENTS = 10;
@@ -43,9 +41,7 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
       events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
     products,
     ...(products.length > 0 && (await readMonth(context, request, now))),
-    /** 80% to 100%. */
-    nearCap: products.filter(({ cap }) => cap?.isNear),
-    overCap: products.filter(({ cap }) => cap?.isOver),
+    ...capsOf(products),
   };
   return { view: 'metering/overview/usage', data: { report: undefined, ...data } };
 };
@@ -81,20 +77,4 @@ export function toUseTrend(
   const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
   const most = formatCompact(Math.max(...values));
   return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
-}
-
-export function toCap({ unitCap, usedThisMonth: used }: ProductUse) {
-  if (unitCap === null) return undefined;
-  const isUsed = compareDecimals(used, '0') > 0;
-  const share = Number(unitCap) > 0 ? Number(used) / Number(unitCap) : isUsed ? Infinity : 0;
-  const isOver = compareDecimals(used, unitCap) > 0;
-  return {
-    unitCap,
-    remaining: subtractDecimals(unitCap, used),
-    above: subtractDecimals(used, unitCap),
-    /** A double, for drawing. */
-    share,
-    isNear: share >= NEAR && !isOver,
-    isOver,
-  };
 }

@@ -112,7 +112,7 @@ interface SumRange extends Narrowing {
 }
 
 /** Each API key with the first one of its rotations. */
-const rootsOf = (orgId: string): SQL => sql`recursive roots as (
+export const rootsOf = (orgId: string): SQL => sql`recursive roots as (
     select id, id as root from api_keys where org_id = ${orgId}::uuid and rotated_from_id is null
     union all
     select k.id, r.root from roots r join api_keys k on k.org_id = ${orgId}::uuid and k.rotated_from_id = r.id

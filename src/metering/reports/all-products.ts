@@ -7,7 +7,8 @@ import type { AccountId } from '../credit-grants/queries.js';
 import { readProductSums, type ProductSum, type UsageProduct } from '../events/page-queries.js';
 import type { PageDeps } from './choices.js';
 import { readBurns } from './credits/queries.js';
-import { readBefore, stepsOf, type Period } from './period.js';
+import { capsOf, toCap } from './caps.js';
+import { includes, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
 import { changeSince, chartLinksOf, linksOf, toBeforeView, toUsageChart } from './report-view.js';
 import type { UsageRequest } from './report.js';
@@ -56,6 +57,7 @@ export async function readAllProducts(
     ? 'credits'
     : 'events';
   const totalOf = (list: readonly Sum[]) => sumOf(list, unit);
+  const isThisMonth = period.range === 'month' && includes(period, now);
   const rows = products
     .map((product) => {
       const isOf = ({ productId }: Sum) => productId === product.id;
@@ -90,6 +92,14 @@ export async function readAllProducts(
       projection,
       now,
     }),
+    caps: capsOf(
+      rows.map(({ product: { slug, name, usageMetric, unitCap }, own }) => ({
+        productSlug: slug,
+        productName: name,
+        usageMetric,
+        cap: isThisMonth ? toCap({ unitCap, usedThisMonth: sumOf(own, 'quantity') }) : undefined,
+      })),
+    ),
     parts: [toPart(rows, unit, total, request)],
   };
 }
@@ -113,6 +123,11 @@ function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request:
     more: 0,
     columns: [unit === 'credits' ? 'Credits' : 'Events', `Share of ${unit}`, 'Quantity'],
     rows: rows.map(({ product, own, earlier, quantity }) => ({
+      cap:
+        request.period.range === 'month'
+          ? toCap({ unitCap: product.unitCap, usedThisMonth: sumOf(own, 'quantity') })
+          : undefined,
+      capShare: product.unitCap && formatShare(sumOf(own, 'quantity'), product.unitCap),
       value: product.name,
       href: link({ product: product.slug }),
       quantity,

@@ -11,6 +11,7 @@ import { formatShare } from '../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { DAY_MS } from '../../core/time.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
+import { findArchived } from '../events/event-queries.js';
 import { parseEventsRequest } from '../events/events.js';
 import { listHolds, listMonths, type UsageProduct } from '../events/page-queries.js';
 import { readAllProducts } from './all-products.js';
@@ -28,7 +29,7 @@ import {
 import { addCorrectionPages } from './correction-pages.js';
 import { readAlerts } from '../notices/pages.js';
 import { readAccountView } from './credits/pages.js';
-import { readCostParts, readHasCredits } from './credits/queries.js';
+import { costPlaces, readCostParts, readHasCredits, type CostPart } from './credits/queries.js';
 import { toEventsCsv, toUsageCsv } from './csv.js';
 import { placeOf, readEvents, readLookUp, spanOf, toLookUpView } from './event-view.js';
 import { listSeries } from './operator/queries.js';
@@ -57,9 +58,12 @@ export function explorerPages(context: Context): Router {
     const query = lookUp?.event && isBare ? { ...sent, ...placeOf(lookUp.event) } : sent;
     const shown = query.mode === 'test' ? 'test' : 'live';
     const products = await readProducts({ clock, orm: db.orm }, viewer.orgId, shown);
-    const { form, result } = await tryQuery(res, query, () =>
-      readExplorer(context, viewer, products, parseUsageRequest(query, now, viewer)),
-    );
+    const read = (wanted: FormFields) =>
+      readExplorer(context, viewer, products, parseUsageRequest(wanted, now, viewer));
+    const { form, result: wanted } = await tryQuery(res, query, () => read(query));
+    // A wrong day leaves the rest of the page as it was.
+    const isWrongDay = Object.keys(form.errors).length > 0 && Object.keys(form.errors).every(isDay);
+    const result = isWrongDay ? await read({ ...query, range: 'month' }) : wanted;
     const page = {
       view: 'metering/usage/usage',
       title: 'Usage',
@@ -81,6 +85,8 @@ export function explorerPages(context: Context): Router {
 
   return router;
 }
+
+const isDay = (name: string): boolean => ['date', 'from', 'to'].includes(name);
 
 export function usagePages(context: Context): Router {
   const { db, clock, log } = context;
@@ -177,10 +183,12 @@ async function readProduct(
   const { db, clock } = context;
   const { orgId } = viewer;
   const read = await readReport({ orm: db.orm, clock, db }, orgId, product, request);
+  const costs = await readPartCosts(context, viewer, read);
   const { keys, ...report } = toReportView(read, now);
+  const byKey = keys.map((part) => withCosts(part, costs, costPlaces.key));
   return {
-    report,
-    parts: [...keys, ...(await readParts(context, viewer, read))],
+    report: { ...report, credits: costs && sumDecimals(costs.filter(isOfKey).map(({ credits }) => credits)) },
+    parts: [...byKey, ...(await readParts(context, orgId, read, costs))],
     ...(await readHeld(context, orgId, read, now)),
   };
 }
@@ -207,13 +215,48 @@ const SHOWN_PARTS = 20;
 /** Each event has its own price, so costs are read from the events. */
 const MAX_COST_DAYS = 92;
 
-async function readParts(
+/** Undefined for a free product, and if some of the events are archived or they are too many to read in time. */
+async function readPartCosts(
   { db }: Context,
   viewer: Viewer,
+  { product, metric, request: { mode, period }, narrowing }: UsageReport,
+) {
+  const isPriced = product.creditPrice !== null && metric === product.usageMetric && viewer.shows('credits');
+  if (!isPriced || period.to.getTime() - period.from.getTime() > MAX_COST_DAYS * DAY_MS) return undefined;
+  const scope = scopeOf(viewer.orgId, product, mode);
+  const places = [...Object.values(costPlaces), ...product.dimensions.map((_, i) => i + 1)];
+  const [from, to] = [period.from.toISOString(), period.to.toISOString()];
+  const of = { productIds: [product.id], livemode: scope.livemode };
+  if (await findArchived(db.orm, viewer.orgId, { of, from, to })) return undefined;
+  return readCostParts(db.orm, scope, { ...period, metric, places }, narrowing);
+}
+
+const isOfKey = ({ place }: CostPart): boolean => place === costPlaces.key;
+
+interface PartRow {
+  id: string | null;
+  isOther?: boolean | undefined;
+}
+
+/** Adds a column of credits. A part that is not among the dearest has no number of its own. */
+function withCosts<T extends { rows: PartRow[] }>(part: T, costs: CostPart[] | undefined, place: number) {
+  if (!costs) return part;
+  const own = costs.filter((cost) => cost.place === place);
+  const least = own.some(({ isOther }) => isOther) ? undefined : '0';
+  const rows = part.rows.map((row) => {
+    const cost = own.find(({ isOther, value }) => (row.isOther ? isOther : value === row.id));
+    return { ...row, credits: cost?.credits ?? least };
+  });
+  return { ...part, rows, columns: ['Quantity', 'Share', 'Credits'] };
+}
+
+async function readParts(
+  { db }: Context,
+  orgId: string,
   { product, metric, request, before, narrowing: { subject, ...narrowing } }: UsageReport,
+  costs: CostPart[] | undefined,
 ) {
   const { dimensions, countsSubjects } = product;
-  const { orgId } = viewer;
   // Sums of a subject are not stored by dimension or API key.
   if (subject !== undefined) return [];
   const isWhole = !narrowing.apiKeyIds && narrowing.where.length === 0;
@@ -230,13 +273,6 @@ async function readParts(
     ...(countsSubjects && isWhole ? [{ name: 'subject', by: { subjects: { only: undefined } } }] : []),
   ];
   const link = linksOf(request, product.slug);
-  const isPriced = product.creditPrice !== null && metric === product.usageMetric && viewer.shows('credits');
-  const isShort = range.to.getTime() - range.from.getTime() <= MAX_COST_DAYS * DAY_MS;
-  const places = wanted.map(({ name }) => dimensions.indexOf(name) + 1);
-  const costs =
-    isPriced && isWhole && isShort && places.length > 0
-      ? await readCostParts(db.orm, range, { ...request.period, places })
-      : undefined;
   const parts = [];
   for (const { name, by } of wanted) {
     const rows = (await listSeries(db, { ...range, ...by })).filter((row) => row.metric === metric);
@@ -246,7 +282,9 @@ async function readParts(
       (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(b.quantity, a.quantity),
     );
     const whole = sumDecimals(rows.map(({ quantity }) => quantity));
-    const shown = sorted.slice(0, SHOWN_PARTS).map(({ value, isOther, quantity, events }) => ({
+    const shown = sorted.slice(0, SHOWN_PARTS).map(({ value = '', isOther, quantity, events }) => ({
+      id: value,
+      isOther,
       value: isOther ? 'All others' : value || 'None',
       isCurrent: request.values[name] === value,
       href:
@@ -262,17 +300,10 @@ async function readParts(
           ?.quantity,
       ),
       events,
-      used:
-        costs &&
-        (costs.find(
-          (cost) =>
-            cost.place === dimensions.indexOf(name) + 1 && (isOther ? cost.isOther : cost.value === value),
-        )?.credits ??
-          '0'),
       share: formatShare(quantity, whole),
     }));
-    const columns = costs && { columns: ['Quantity', 'Share', 'Credits'] };
-    parts.push({ name, rows: shown, more: rows.length - shown.length, ...columns });
+    const part = { name, rows: shown, more: rows.length - shown.length };
+    parts.push(withCosts(part, costs, dimensions.indexOf(name) + 1));
   }
   return parts;
 }

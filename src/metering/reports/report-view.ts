@@ -172,6 +172,7 @@ function keysOf({ product, request, metric, metrics, key, keys, keysBefore, keyC
   const link = linksOf(request, product.slug);
   const whole = metrics.find((one) => one.metric === metric)?.quantity ?? '0';
   const rows = keys.map(({ apiKeyId, keyName, keyPrefix, quantity, events }) => ({
+    id: apiKeyId,
     value: keyName ?? 'Operator',
     code: keyPrefix && `${keyPrefix}…`,
     ...(apiKeyId === key?.id

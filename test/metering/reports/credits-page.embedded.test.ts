@@ -394,13 +394,13 @@ it('an event shows what it cost, and its product what it costs', async () => {
   const list = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
   expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
   expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
-    /Price: 0\.5 credits per call; large 2 /,
+    /Credits 6 0\.5 credits per call; large 2 /,
   );
   expect(
     readText(
       (await browser.get(`/dashboard/usage?product=${product.slug}&dimension.model=large`, html)).text,
     ),
-  ).toMatch(/Price: 2 credits per call (?!;)/);
+  ).toMatch(/Credits 6 2 credits per call (?!;)/);
   expect(readText((await browser.get('/dashboard/entitlements', html)).text)).toContain(
     '0.5 credits for each call ; large 2',
   );

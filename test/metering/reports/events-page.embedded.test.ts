@@ -93,7 +93,7 @@ describe('an event', () => {
     const text = textOf(page.text);
     for (const part of [
       'Recorded once',
-      '0.1 calls',
+      `0.1 calls, ${product.name}`,
       product.name,
       'the runtime',
       '2031-03-14T23:59:59.123456Z',
@@ -101,6 +101,7 @@ describe('an event', () => {
     ])
       expect(text).toContain(part);
     expect(text).toContain('2031-03-15T12:00:00.000000Z');
+    expect(page.text).toContain(`href="/dashboard/api-keys/${key.id}"`);
     for (const other of ['order 1,"é"', 'Order 1,"é" ', 'Order 1', '%'])
       expect(textOf((await open({ event: other })).text)).toContain('Not found');
     expect(textOf((await open({ event: 'Order 1,"é" ' })).text)).toContain('begins or ends with a space');

@@ -334,12 +334,17 @@ describe('the page', () => {
 });
 
 describe('the parts', () => {
-  async function divided() {
+  async function divided(creditPrice: string | null = null) {
     const scene = await arrive('1000');
     const { db, product, key, orgId } = scene;
     await db.orm
       .update(products)
-      .set({ dimensions: ['model', 'region'], subjectsSince: new Date(0) })
+      .set({
+        dimensions: ['model', 'region'],
+        subjectsSince: new Date(0),
+        creditPrice,
+        ...(creditPrice !== null && { creditEnforcement: 'warn' as const }),
+      })
       .where(eq(products.id, product.id));
     const send = (quantity: number, model: string, region: string, subject: string, secret = key.secret) =>
       sendUsage(service.url, secret, [
@@ -366,6 +371,23 @@ describe('the parts', () => {
     expect(textOf(byKey.text)).toMatch(/By API key .* the runtime org_live_\w+… 10 90\.9% 3 the other/);
     for (const { id } of [key, successor])
       expect(textOf((await open(`?key=${id}`)).text)).toContain('Used 10 calls');
+  });
+
+  it('of a priced product have their credits, also when they are narrowed or days are chosen', async () => {
+    const { open, key } = await divided('0.5');
+    const page = textOf((await open()).text);
+    expect(page).toContain('Credits 5.5 0.5 credits per call');
+    expect(page).toMatch(
+      /By API key Name Quantity Share Credits the runtime org_live_\w+… 10 90\.9% 5 the other/,
+    );
+    expect(page).toMatch(/By subject Name Quantity Share Credits ada 5 45\.5% 2\.5 /);
+    const small = textOf(
+      (await open('?dimension.model=small&range=custom&from=2031-03-14&to=2031-03-15')).text,
+    );
+    expect(small).toMatch(/Used 6 calls in 3 events Credits 3 /);
+    expect(small).toMatch(/By region Name Quantity Share Credits eu 4 66\.7% 2 us &amp; ca 2 33\.3% 1 /);
+    expect(textOf((await open(`?key=${key.id}`)).text)).toContain('Credits 5 0.5');
+    expect(textOf((await open('?subject=ben')).text)).toContain('Credits 2.5 0.5');
   });
 
   it('narrow everything by a click, together with a key, until they are removed', async () => {
@@ -406,6 +428,25 @@ describe('the parts', () => {
     expect(page.status).toBe(message === 'small' ? 200 : message.startsWith('of') ? 404 : 400);
     expect(textOf(page.text)).toContain(message);
   });
+});
+
+it('a wrong day is named beside its field, and a month is shown', async () => {
+  const { open, product, key } = await arrive();
+  await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity: 7 })]);
+  const page = await open('?range=custom&from=2031-13-45&to=2031-03-15');
+  expect(page.status).toBe(400);
+  expect(textOf(page.text)).toContain('Must be a date like');
+  expect(textOf(page.text)).toContain('Used 7 calls');
+});
+
+it('of all products warns of a product near its cap, and its row has the share', async () => {
+  const { db, orgId, open, product, key } = await arrive('10');
+  await grant(db, orgId, (await createProduct(db)).id);
+  await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity: 9 })]);
+  const page = textOf((await open()).text);
+  expect(page).toMatch(/Near the cap .* has 1 of 10 calls left this month/);
+  expect(page).toContain('90.0% of the cap');
+  expect(textOf((await open('?range=last7')).text)).not.toContain('Near the cap');
 });
 
 describe('the last days', () => {

@@ -3,7 +3,7 @@ import { sqlState, type Orm } from '../../../core/db/client.js';
 import { selectRow, selectRows, textArray, timeText } from '../../../core/db/sql.js';
 import { ownRows, type AccountId } from '../../credit-grants/queries.js';
 import { SEPARATOR_SQL } from '../../entitlements/dimensions.js';
-import type { Narrowing, UsageScope } from '../../events/page-queries.js';
+import { rootsOf, type Narrowing, type UsageScope } from '../../events/page-queries.js';
 
 interface Range {
   from: Date;
@@ -70,9 +70,9 @@ export const MAX_PARTS = 20;
 /** Time limit for reading the events. */
 const PARTS_MS = 4_000;
 
-/** With one subject or one value of a dimension. */
+/** With one subject, one API key or one value of a dimension. */
 export interface CostPart {
-  /** 0 for subjects, otherwise the dimension's place, from 1. */
+  /** `costPlaces`, or the dimension's place, from 1. */
   place: number;
   value: string | null;
   /** All parts that are not among the largest. */
@@ -97,22 +97,28 @@ function costsOf({ orgId, productId, livemode }: UsageScope, { from, to }: Range
     where ${rows(sql`c`)} and c.credit_price > 0`;
 }
 
+export const costPlaces = { subject: 0, key: -1 };
+
+/** A rotated key and its successor are one. */
 export function selectCostParts(
   scope: UsageScope,
-  { places, ...range }: Range & { places: readonly number[] },
+  { places, metric, ...range }: Range & { places: readonly number[]; metric: string },
+  part: Narrowing,
 ): SQL {
   const values = places.map((place) =>
-    place === 0
+    place === costPlaces.subject
       ? sql`(0, s.subject)`
-      : sql`(${place}::int, split_part(s.dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) collate "C")`,
+      : place === costPlaces.key
+        ? sql`(-1, coalesce(r.root, s.api_key_id)::text)`
+        : sql`(${place}::int, split_part(s.dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) collate "C")`,
   );
   return sql`
-  with cost as (${costsOf(scope, range)}
+  with ${rootsOf(scope.orgId)}, cost as (${costsOf(scope, range)}
   ), sums as (
-    select subject, dimensions, sum(credits) as credits from cost group by 1, 2
+    select api_key_id, subject, dimensions, sum(credits) as credits from cost where ${isOf(metric, part)} group by 1, 2, 3
   ), ranked as (
     select v.place, v.value, sum(s.credits) as credits, row_number() over (partition by v.place order by sum(s.credits) desc, v.value) as rank
-    from sums s cross join lateral (values ${sql.join(values, sql`, `)}) as v (place, value)
+    from sums s left join roots r on r.id = s.api_key_id cross join lateral (values ${sql.join(values, sql`, `)}) as v (place, value)
     group by 1, 2
   )
   select place::int, case when rank <= ${MAX_PARTS} then value end as value, rank > ${MAX_PARTS} as "isOther",
@@ -122,15 +128,8 @@ export function selectCostParts(
   order by 1, 3, sum(credits) desc, 2`;
 }
 
-const CANCELLED = '57014';
-
-/** By step and API key, or by step for a subject. */
-export function selectCosts(
-  scope: UsageScope,
-  { stepMs, metric, ...range }: Range & { stepMs: number; metric: string },
-  { apiKeyIds, where = [], subject }: Narrowing,
-): SQL {
-  const isWanted = and(
+const isOf = (metric: string, { apiKeyIds, where = [], subject }: Narrowing) =>
+  and(
     sql`metric = ${metric}`,
     apiKeyIds && sql`api_key_id = any (${textArray(apiKeyIds)}::uuid[])`,
     subject === undefined ? undefined : sql`subject = ${subject}`,
@@ -138,12 +137,21 @@ export function selectCosts(
       ({ place, value }) => sql`split_part(dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) = ${value}`,
     ),
   );
+
+const CANCELLED = '57014';
+
+/** By step and API key, or by step for a subject. */
+export function selectCosts(
+  scope: UsageScope,
+  { stepMs, metric, ...range }: Range & { stepMs: number; metric: string },
+  part: Narrowing,
+): SQL {
   return sql`
   select (extract(epoch from start) * 1000)::float8 as start, api_key_id::text as "apiKeyId", trim_scale(sum(credits))::text as credits
   from (
     select date_bin(make_interval(secs => ${stepMs / 1000}), occurred_at, timestamptz '2000-01-01 00:00:00+00') as start,
-      ${subject === undefined ? sql`api_key_id` : sql`null::uuid as api_key_id`}, credits
-    from (${costsOf(scope, range)}) e where ${isWanted}
+      ${part.subject === undefined ? sql`api_key_id` : sql`null::uuid as api_key_id`}, credits
+    from (${costsOf(scope, range)}) e where ${isOf(metric, part)}
   ) c
   group by 1, 2`;
 }

@@ -1,0 +1,54 @@
+import { refreshMain } from './live.js';
+
+/**
+ * Shows the pages of links inside `data-swap` in place, so that scroll position and focus stay, if they have the same
+ * path or one that begins with the attribute's value. A link with `data-panel` opens a panel; `data-panel-close` or
+ * Escape closes it.
+ */
+export function swapLinks() {
+  document.addEventListener('click', async (event) => {
+    const link = event.target.closest('[data-swap] a[href]');
+    if (!link || event.defaultPrevented || event.button !== 0 || link.matches('[download], [target]')) return;
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const address = new URL(link.getAttribute('href'), location.href);
+    const base = link.closest('[data-swap]').dataset.swap;
+    const isOwn = address.pathname === location.pathname || (base !== '' && address.pathname.startsWith(base));
+    const isJump = address.hash !== '' && address.href.split('#')[0] === location.href.split('#')[0];
+    if (address.origin !== location.origin || !isOwn || isJump) return;
+    event.preventDefault();
+    const opener = document.querySelector('[aria-current] > * a[data-panel]');
+    const closes = link.matches('[data-panel-close]');
+    const isShown = await refreshMain(address.href, 'pushState').catch(() => false);
+    if (!isShown) return location.assign(address);
+    if (link.matches('[data-panel]')) document.querySelector('.side-panel')?.focus();
+    else if (closes) (opener?.isConnected ? opener : document.getElementById('find-event')).focus();
+    else {
+      showTarget(address.hash);
+      keepFocus(link);
+    }
+  });
+  addEventListener('popstate', async () => {
+    if (!document.querySelector('[data-swap]')) return;
+    if (!(await refreshMain(location.href).catch(() => false))) location.reload();
+  });
+  document.addEventListener('keydown', ({ key }) => {
+    if (key === 'Escape' && !document.querySelector('dialog[open], details[data-menu][open]'))
+      document.querySelector('a[data-panel-close]')?.click();
+  });
+}
+
+function showTarget(hash) {
+  const target = hash && document.getElementById(hash.slice(1));
+  if (!target) return;
+  const fold = target.querySelector('details.fold');
+  if (fold) fold.open = true;
+  target.scrollIntoView({ block: 'nearest' });
+}
+
+/** A link that is gone leaves the focus to one with the same address, or to the main part. */
+function keepFocus(link) {
+  if (link.isConnected) return;
+  const links = [...document.querySelectorAll('[data-swap] a[href]')];
+  const same = links.find((other) => other.getAttribute('href') === link.getAttribute('href'));
+  (same ?? document.getElementById('main')).focus({ preventScroll: true });
+}
