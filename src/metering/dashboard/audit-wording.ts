@@ -9,6 +9,7 @@ import {
   type Wording,
 } from '../../accounts/audit/wording.js';
 import { formatCount, formatDay, formatDecimal, formatMonth, formatTime } from '../../core/pages/format.js';
+import { defaultThresholds } from '../entitlements/limits.js';
 import { listProductsBySlug } from '../entitlements/queries.js';
 import { listPlanNames } from '../plans/queries.js';
 
