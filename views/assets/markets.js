@@ -75,7 +75,11 @@ function followSearch() {
     history.replaceState(null, '', address);
     await refresh(address);
   };
-  form.addEventListener('input', () => {
+  form.addEventListener('input', ({ target }) => {
+    const words = target.value.toLowerCase().split(/\s+/);
+    // The answer also finds stations and hidden cities.
+    for (const item of document.querySelectorAll('.opportunities li'))
+      item.hidden = !words.every((word) => item.textContent.toLowerCase().includes(word));
     clearTimeout(timer);
     timer = setTimeout(show, DEBOUNCE_MS);
   });

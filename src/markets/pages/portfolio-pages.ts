@@ -99,18 +99,20 @@ function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: Tra
 function summarizeRange(points: readonly CurvePoint[], range: CurveRange) {
   const known = points.flatMap(({ at, total }) => (total === null ? [] : [{ at, total }]));
   const [first, last] = [known[0], known.at(-1)];
-  if (!first || !last || first === last) return { gain: null, since: null, worstDay: null };
+  if (!first || !last || first === last) return { gain: null, since: null, worstDay: null, ends: null };
   const gain = last.total - first.total;
   /** Null if the total is known from the range's start. */
   const since = first.at === points[0]!.at ? null : first.at;
-  if (range !== 'week' && range !== 'month') return { gain, since, worstDay: null };
-  const ends = [
+  /** Null for a line from zero, which ends at the gain. */
+  const ends = first.total === 0n ? null : { from: first.total, to: last.total };
+  if (range !== 'week' && range !== 'month') return { gain, since, ends, worstDay: null };
+  const daily = [
     first.total,
     ...new Map(known.map(({ at, total }) => [at.toISOString().slice(0, 10), total])).values(),
   ];
-  const changes = ends.slice(1).map((end, i) => end - ends[i]!);
+  const changes = daily.slice(1).map((end, i) => end - daily[i]!);
   const worst = changes.reduce((least, change) => (change < least ? change : least));
-  return { gain, since, worstDay: worst < 0n ? worst : null };
+  return { gain, since, ends, worstDay: worst < 0n ? worst : null };
 }
 
 const hasAny = (points: readonly CurvePoint[]): boolean =>
