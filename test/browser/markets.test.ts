@@ -223,6 +223,21 @@ it('the list updates while the reader types, and the focus stays in the search',
     new URL((await page.locator('form#ticket').getAttribute('action'))!, page.url()).pathname,
   ];
   const chosen = await ticket();
+  // The loaded list is narrowed before the server answers.
+  await page.route('**/dashboard/markets?*q=*', async (route) => {
+    await seen;
+    await route.continue();
+  });
+  let answer = () => {};
+  const seen = new Promise<void>((resolve) => (answer = resolve));
+  await search.pressSequentially('chic');
+  expect(await cities.filter({ visible: true }).allInnerTexts()).toEqual([
+    expect.stringContaining('Chicago'),
+  ]);
+  answer();
+  await page.waitForURL('**q=chic');
+  await expect.poll(() => cities.count()).toBe(1);
+  await search.fill('');
   await search.pressSequentially('san');
   // Typing the first letters already narrows the list.
   await expect

@@ -87,7 +87,17 @@ export type SettlementEventPosition = Pick<SettlementEventRow, 'at' | 'ticker' |
 export const listSettlementEvents = (
   orm: Orm,
   orgId: string,
-  { mode, after, limit }: { mode: TradeMode; after: SettlementEventPosition | undefined; limit: number },
+  {
+    mode,
+    seriesTickers,
+    after,
+    limit,
+  }: {
+    mode: TradeMode;
+    seriesTickers?: readonly string[] | undefined;
+    after: SettlementEventPosition | undefined;
+    limit: number;
+  },
 ): Promise<SettlementEventRow[]> =>
   selectRows(
     orm,
@@ -99,6 +109,7 @@ export const listSettlementEvents = (
         ) as "isCorrection"
       from trading_settlements s
       where org_id = ${orgId}::uuid and mode = ${mode}
+        ${seriesTickers ? sql`and split_part(s.ticker, '-', 1) in ${[...seriesTickers]}` : sql``}
         and (
           s.state in ('finalized', 'void') or s.cash_change <> 0
           or not exists (

@@ -75,7 +75,7 @@ it('of an ended market runs to its payout', () => {
 
 it('leaves a gap as long as the time without recorded prices', () => {
   const { price } = view([point(-9, 400_000, 440_000), point(0, 410_000, 430_000)]);
-  expect(price.lines[0]!.paths).toEqual(['M0.0 180.0h0', expect.stringMatching(/^M900\.0 .*L1000\.0 /)]);
+  expect(price.lines[0]!.paths).toEqual(['M0.0 168.0h0', expect.stringMatching(/^M900\.0 .*L1000\.0 /)]);
 });
 
 it('leaves out a forecast that is not calibrated', () => {
