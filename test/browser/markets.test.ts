@@ -244,9 +244,9 @@ it('the list updates while the reader types, and the focus stays in the search',
     .poll(async () => (await cities.allInnerTexts()).every((text) => text.toLowerCase().includes('san')))
     .toBe(true);
   expect(await cities.count()).toBeLessThan(all);
-  expect(page.url()).toContain('q=san');
+  await page.waitForURL('**q=san');
   expect(await page.evaluate<string>('document.activeElement.id')).toBe('q');
-  expect(await page.locator('[data-found]').innerText()).toContain('for “san”');
+  await expect.poll(() => page.locator('[data-found]').innerText()).toContain('for “san”');
   // Only the list is filtered: heading and form of the ticket keep their market.
   expect(await ticket()).toEqual(chosen);
   // Links to the other kinds keep the search term.
