@@ -248,15 +248,30 @@ it('the list updates while the reader types, and the focus stays in the search',
     new URL((await page.locator('form#ticket').getAttribute('action'))!, page.url()).pathname,
   ];
   const chosen = await ticket();
+  // The loaded list is narrowed before the server answers.
+  await page.route('**/dashboard/markets?*q=*', async (route) => {
+    await seen;
+    await route.continue();
+  });
+  let answer = () => {};
+  const seen = new Promise<void>((resolve) => (answer = resolve));
+  await search.pressSequentially('chic');
+  expect(await cities.filter({ visible: true }).allInnerTexts()).toEqual([
+    expect.stringContaining('Chicago'),
+  ]);
+  answer();
+  await page.waitForURL('**q=chic');
+  await expect.poll(() => cities.count()).toBe(1);
+  await search.fill('');
   await search.pressSequentially('san');
   // Typing the first letters already narrows the list.
   await expect
     .poll(async () => (await cities.allInnerTexts()).every((text) => text.toLowerCase().includes('san')))
     .toBe(true);
   expect(await cities.count()).toBeLessThan(all);
-  expect(page.url()).toContain('q=san');
+  await page.waitForURL('**q=san');
   expect(await page.evaluate<string>('document.activeElement.id')).toBe('q');
-  expect(await page.locator('[data-found]').innerText()).toContain('for “san”');
+  await expect.poll(() => page.locator('[data-found]').innerText()).toContain('for “san”');
   // Only the list is filtered: heading and form of the ticket keep their market.
   expect(await ticket()).toEqual(chosen);
   // Links to the other kinds keep the search term.
@@ -302,6 +317,32 @@ it('a refused order shows the reason to every reader, on a desktop and on a phon
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByRole('link', { name: 'Use this limit' }).click();
   await page.getByRole('button', { name: PLACE }).waitFor();
+});
+
+it.each([
+  { width: 1280, height: 900 },
+  { width: 1920, height: 1080 },
+])('at $width px, the ticket covers no other part, at either end of the page', async (viewport) => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser, viewport });
+  const { station, date } = findMarket();
+  await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
+  await page.mouse.move(viewport.width / 2, viewport.height / 2);
+  for (const wheel of [0, 20_000]) {
+    await page.mouse.wheel(0, wheel);
+    if (wheel > 0) await expect.poll(() => page.evaluate<number>('scrollY')).toBeGreaterThan(0);
+    const ticket = (await page.locator('.desk-ticket').boundingBox())!;
+    for (const part of await page.locator('.desk > *:not(.desk-ticket):visible').all()) {
+      const box = (await part.boundingBox())!;
+      const isApart =
+        box.x + box.width <= ticket.x || box.y + box.height <= ticket.y || box.y >= ticket.y + ticket.height;
+      expect([await part.getAttribute('class'), isApart]).toEqual([expect.anything(), true]);
+    }
+  }
+  const boxOf = async (name: string) => (await page.locator(name).boundingBox())!;
+  const chart = await boxOf('.desk-charts');
+  expect(chart.y).toBeGreaterThan((await boxOf('.desk-market')).y);
+  expect(chart.y).toBeLessThan((await boxOf('.desk-orders')).y);
 });
 
 it('on a phone, the ticket of a chosen market comes first, and places its order', async () => {

@@ -41,7 +41,7 @@ it('the scores are accessible, on a desktop and on a phone, in both schemes', as
   expect(await findAllBarriers(page)).toEqual([]);
   expect(await page.getByRole('button', { name: 'Show' }).count()).toBe(0);
   await page.getByLabel('City').selectOption('Los Angeles');
-  const lead = page.getByLabel('Snapshot time');
+  const lead = page.getByLabel('Lead');
   await lead.focus();
   await lead.selectOption('24 hours before the end of the day');
   await page.waitForURL('**/scores?station=KLAX&lead=24');

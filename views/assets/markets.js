@@ -74,6 +74,10 @@ function followSearch() {
   };
   document.addEventListener('input', ({ target }) => {
     if (target.form?.id !== 'search') return;
+    const words = target.value.toLowerCase().split(/\s+/);
+    // The answer also finds stations and hidden cities.
+    for (const item of document.querySelectorAll('.opportunities li'))
+      item.hidden = !words.every((word) => item.textContent.toLowerCase().includes(word));
     clearTimeout(timer);
     timer = setTimeout(show, DEBOUNCE_MS, target.form);
   });

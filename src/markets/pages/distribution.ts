@@ -6,8 +6,9 @@ import { formatDecimal, formatDegrees, formatExactProbability } from '../../core
 import type { Holding } from '../ledger/positions.js';
 import { degreesOf, impliedProbabilities, possibleDegrees, type Degree } from './probabilities.js';
 
-export const CHART_HEIGHT = 140;
+const CHART_HEIGHT = 140;
 const MIN_HEIGHT = 1.5;
+const PIN_ROW = 20;
 
 /**
  * One bar per whole degree that the report can still show, or per degree of an hour's index. X positions are
@@ -23,10 +24,11 @@ export function toDistribution(
   const first = degrees[0]?.temperature;
   if (first === undefined) return null;
   const step = 100 / degrees.length;
-  const top =
-    Math.max(...[...degrees, ...crowd].map(({ probability }) => probability), 1e-9) *
-    (holdings.size > 0 ? 1.2 : 1.08);
-  const toY = (probability: number) => (CHART_HEIGHT * (1 - probability / top)).toFixed(1);
+  const pins = toPins(degrees, holdings, step);
+  const room = Math.max(0, ...pins.map(({ y }) => y));
+  const height = CHART_HEIGHT + room;
+  const top = Math.max(...[...degrees, ...crowd].map(({ probability }) => probability), 1e-9) * 1.08;
+  const toY = (probability: number) => (height - (CHART_HEIGHT * probability) / top).toFixed(1);
   const likeliest = degrees.reduce((a, b) => (b.probability > a.probability ? b : a));
   const labels = new Map(event.markets.map(({ ticker, bracket }) => [ticker, bracketLabel(bracket)]));
   const isHour = event.kind === 'hourly';
@@ -42,15 +44,15 @@ export function toDistribution(
     `${degreeLabel(degree)}: ${formatExactProbability(degree.probability)}, ${isHour ? 'highest threshold passed:' : 'in the bracket'} ${bracketOf(degree)}`;
   return {
     summary: `The forecast’s probability of each ${isHour ? 'degree' : 'whole degree'}. The likeliest ${kindLabels[event.kind].value.toLowerCase()} is ${degreeLabel(likeliest)} with ${formatExactProbability(likeliest.probability)}. The numbers are in the table below.`,
-    height: CHART_HEIGHT,
+    height,
     bars: degrees.map((degree, i) => {
       const { probability } = degree;
-      const height = probability < 1e-6 ? 0 : Math.max(MIN_HEIGHT, (CHART_HEIGHT * probability) / top);
+      const tall = probability < 1e-6 ? 0 : Math.max(MIN_HEIGHT, (CHART_HEIGHT * probability) / top);
       return {
         x: percent(step * (i + 0.1)),
         width: percent(step * 0.8),
-        y: (CHART_HEIGHT - height).toFixed(1),
-        height: height.toFixed(1),
+        y: (height - tall).toFixed(1),
+        height: tall.toFixed(1),
         hitX: percent(step * i),
         hitWidth: percent(step),
         label: describe(degree),
@@ -68,7 +70,7 @@ export function toDistribution(
     steps: crowd
       .map(({ probability }, i) => `${i === 0 ? 'M' : 'L'}${i * step} ${toY(probability)}H${(i + 1) * step}`)
       .join(''),
-    pins: toPins(degrees, holdings, step),
+    pins,
     passed: toPassed(degrees, possibleDegrees(day.observed, event.kind), step),
     observed: day.observed && observedMark(toX(day.observed.extremeF), day.observed.extremeF),
     rows: degrees.map((degree, i) => ({
@@ -84,18 +86,20 @@ export function toDistribution(
   };
 }
 
-/** In the middle of each bracket that is held. */
+/** In the middle of each bracket that is held, above the bars. Neighbours are in two rows, so that they never touch. */
 const toPins = (degrees: readonly Degree[], holdings: ReadonlyMap<string, Holding>, step: number) =>
-  degrees.flatMap(({ ticker }, i) => {
-    const held = ticker !== null && degrees[i - 1]?.ticker !== ticker && holdings.get(ticker);
-    if (!held) return [];
-    const { contracts, side } = held;
-    const width = degrees.filter((degree) => degree.ticker === ticker).length;
-    return {
-      x: percent(step * (i + width / 2)),
-      label: `${formatDecimal(contracts)} ${side.toUpperCase()}`,
-    };
-  });
+  degrees
+    .flatMap(({ ticker }, i) => {
+      const held = ticker !== null && degrees[i - 1]?.ticker !== ticker && holdings.get(ticker);
+      if (!held) return [];
+      const { contracts, side } = held;
+      const width = degrees.filter((degree) => degree.ticker === ticker).length;
+      return {
+        x: percent(step * (i + width / 2)),
+        label: `${formatDecimal(contracts)} ${side.toUpperCase()}`,
+      };
+    })
+    .map((pin, i) => ({ ...pin, y: PIN_ROW + (i % 2) * PIN_ROW }));
 
 /** The prices' probability of each degree, spread within a bracket in the shape of the forecast. */
 function degreesOfMarket(day: DayForecast, event: MarketEvent): Degree[] {

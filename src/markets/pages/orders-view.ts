@@ -35,7 +35,7 @@ const sortNames: Record<OrderSort, string> = {
   market: 'By market',
 };
 
-const stationOptions = [
+export const stationOptions = [
   { value: '', label: 'All cities' },
   ...stations
     .map(({ id, city }) => ({ value: id, label: city }))
@@ -62,21 +62,26 @@ export interface OrdersRequest {
 
 export function readOrdersRequest(query: FormFields): OrdersRequest {
   const { mode, status, station, from, to, sort, cursor } = parseQueryForm(ordersQuerySchema, query);
-  const city = station === undefined ? undefined : findPlace(station.toUpperCase())?.city;
-  if (station !== undefined && city === undefined) throw fieldError('station', 'must be one of the cities');
   if (from !== undefined && to !== undefined && from > to)
     throw fieldError('from', 'must not be after the last day');
   return {
     filter: {
       mode,
       statuses: status && statusChoices[status].statuses,
-      seriesTickers: city === undefined ? undefined : seriesOfCity(city),
+      seriesTickers: readSeries(station),
       from: from === undefined ? undefined : new Date(from),
       until: to === undefined ? undefined : new Date(Date.parse(to) + DAY_MS),
     },
     sort,
     after: cursor === undefined ? undefined : decodePosition(cursor),
   };
+}
+
+/** Undefined without a station. */
+export function readSeries(station: string | undefined): string[] | undefined {
+  const city = station === undefined ? undefined : findPlace(station.toUpperCase())?.city;
+  if (station !== undefined && city === undefined) throw fieldError('station', 'must be one of the cities');
+  return city === undefined ? undefined : seriesOfCity(city);
 }
 
 const encodePosition = ({ id, ticker }: OrderPosition): string => toCursor(`${id} ${ticker}`);

@@ -52,12 +52,16 @@ export function toOthers(
 const isFoundMarket = (market: UnplacedMarket, q: string): boolean =>
   contains([cityOf(market), market.title, market.label, market.ticker, kindNames[market.kind]], q);
 
-/** The label is dropped if the title contains it. */
+/** The label is dropped if the title contains it. Dates are written as everywhere: `29 Nov 2026`. */
 export const unplacedTitle = ({ title, label }: Pick<UnplacedMarket, 'title' | 'label'>): string =>
-  label === '' || title.includes(label) ? title : `${title} ${label}`;
+  (label === '' || title.includes(label) ? title : `${title} ${label}`).replace(
+    /\b([A-Z][a-z]{2}) (\d{1,2}), (\d{4})\b/g,
+    '$2 $1 $3',
+  );
 
 function toRow(market: UnplacedMarket, mayOpen: boolean) {
-  const { ticker, kind, date, problem, status } = market;
+  const { ticker, kind, date, problem, status, title } = market;
+  const city = cityOf(market);
   const price = (side: 'yes' | 'no', ask: bigint | null) => ({
     name: side.toUpperCase(),
     ask,
@@ -68,8 +72,10 @@ function toRow(market: UnplacedMarket, mayOpen: boolean) {
     ticker,
     href: ticketAddress(ticker),
     name: unplacedTitle(market),
-    kind: kindNames[kind],
-    when: [cityOf(market), date === null ? null : formatClimateDay(date)].filter(Boolean).join(', '),
+    /** Empty if the question contains it. */
+    note: title.includes(city ?? kindNames[kind])
+      ? ''
+      : [kindNames[kind], city, date === null ? null : formatClimateDay(date)].filter(Boolean).join(', '),
     isOpen: status === 'active',
     prices: [price('yes', market.yesAsk), price('no', market.noAsk)],
     last: market.lastPrice,

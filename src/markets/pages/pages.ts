@@ -120,16 +120,14 @@ function toHours({ kind, events, event: chosen, missing }: Choice, q: string, no
   if (kind !== 'hourly') return [];
   const date = chosen?.date ?? missing?.date;
   const next = currentEvent(events, now);
-  const hours = events
+  return events
     .filter((event) => event.date === date)
     .map((event) => ({
       label: formatHour(event.hour ?? 0),
       href: addressOfEvent(event, { q }),
       isCurrent: event === chosen,
-      isTradable: isTradable(event, now),
-      note: event === next && isTradable(event, now) ? 'next' : undefined,
+      note: !isTradable(event, now) ? 'over' : event === next ? 'next' : undefined,
     }));
-  return [...hours.filter((hour) => hour.isTradable), ...hours.filter((hour) => !hour.isTradable)];
 }
 
 interface DeskFacts {

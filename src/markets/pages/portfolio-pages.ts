@@ -4,6 +4,7 @@ import { toLineChart } from '../../core/charts/line-chart.js';
 import { originOf } from '../../core/http/request.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
+import { newForm } from '../../core/pages/form.js';
 import { formatChange, formatPrice, formatTime } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
@@ -33,6 +34,7 @@ import {
 import { toDeskOrders, toDeskPositions } from './desk-view.js';
 import { addOrderPages } from './order-pages.js';
 import { toSettlementView } from './order-view.js';
+import { readSeries, stationOptions } from './orders-view.js';
 import { toPortfolioView } from './portfolio-view.js';
 
 /** `report` is undefined if the Organization does not trade live. */
@@ -99,18 +101,20 @@ function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: Tra
 function summarizeRange(points: readonly CurvePoint[], range: CurveRange) {
   const known = points.flatMap(({ at, total }) => (total === null ? [] : [{ at, total }]));
   const [first, last] = [known[0], known.at(-1)];
-  if (!first || !last || first === last) return { gain: null, since: null, worstDay: null };
+  if (!first || !last || first === last) return { gain: null, since: null, worstDay: null, ends: null };
   const gain = last.total - first.total;
   /** Null if the total is known from the range's start. */
   const since = first.at === points[0]!.at ? null : first.at;
-  if (range !== 'week' && range !== 'month') return { gain, since, worstDay: null };
-  const ends = [
+  /** Null for a line from zero, which ends at the gain. */
+  const ends = first.total === 0n ? null : { from: first.total, to: last.total };
+  if (range !== 'week' && range !== 'month') return { gain, since, ends, worstDay: null };
+  const daily = [
     first.total,
     ...new Map(known.map(({ at, total }) => [at.toISOString().slice(0, 10), total])).values(),
   ];
-  const changes = ends.slice(1).map((end, i) => end - ends[i]!);
+  const changes = daily.slice(1).map((end, i) => end - daily[i]!);
   const worst = changes.reduce((least, change) => (change < least ? change : least));
-  return { gain, since, worstDay: worst < 0n ? worst : null };
+  return { gain, since, ends, worstDay: worst < 0n ? worst : null };
 }
 
 const hasAny = (points: readonly CurvePoint[]): boolean =>
@@ -186,19 +190,26 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
   });
 
   router.get('/portfolio/settlements', async (req, res) => {
-    const { mode, cursor } = readPageQuery(req);
+    const { mode, cursor, station } = readPageQuery(req);
     const settlements = await listSettlementEvents(db.orm, sessionOf(res).orgId, {
       mode,
+      seriesTickers: readSeries(station),
       after: readSettlementCursor(cursor),
       limit: PAGE_SIZE + 1,
     });
     const { page: shown, nextCursor } = cutPage(settlements, PAGE_SIZE, encodeSettlementCursor);
     const page = { view: 'markets/portfolio/settlements', title: 'Settlements', section: 'portfolio' };
+    const rows = shown.map((each) => toSettlementView(each, snapshots.current));
+    const results = rows.flatMap(({ result }) => result ?? []);
     await renderPage(context, req, res, page, {
-      modes: toModeTabs(SETTLEMENTS_PATH, mode),
+      form: newForm({ station: station?.toUpperCase() ?? '' }),
+      mode,
+      modes: toModeTabs(SETTLEMENTS_PATH, mode, { station }),
       portfolioHref: toAddress(PORTFOLIO_PATH, modeQuery(mode)),
-      settlements: shown.map((each) => toSettlementView(each, snapshots.current)),
-      pager: toPager(SETTLEMENTS_PATH, modeQuery(mode), { cursor, nextCursor }),
+      stationOptions,
+      settlements: rows,
+      sum: results.reduce((sum, each) => sum + each, 0n),
+      pager: toPager(SETTLEMENTS_PATH, { ...modeQuery(mode), station }, { cursor, nextCursor }),
     });
   });
 

@@ -60,7 +60,7 @@ export function toPriceLine(
       lines: [
         { name: 'market', values: points.map(({ price }) => price) },
         { name: 'model', values: points.map(({ forecast }) => forecast) },
-      ],
+      ].filter(({ values }) => values.filter((value) => value !== null).length > 1),
       marks: points.flatMap(({ fills }, index) =>
         fills.map((order) => ({ index, name: order.action, value: centsOf(order) })),
       ),

@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm';
 import type { Account } from '../ledger/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows, timeText } from '../../core/db/sql.js';
-import type { TradeMode } from '../ledger/orders-table.js';
 import { portfolioHistory, type SettlementState } from '../ledger/portfolio-table.js';
+import type { OrderFilter } from './order-queries.js';
 
 /** A Monday at midnight UTC. */
 export const STEP_ORIGIN = '2001-01-01T00:00:00Z';
@@ -83,11 +83,16 @@ export interface SettlementEventRow {
 
 export type SettlementEventPosition = Pick<SettlementEventRow, 'at' | 'ticker' | 'n'>;
 
+interface SettlementEventPage extends Pick<OrderFilter, 'mode' | 'seriesTickers'> {
+  after: SettlementEventPosition | undefined;
+  limit: number;
+}
+
 /** Newest first. A successor replaces a provisional event, so each settlement is one row. */
 export const listSettlementEvents = (
   orm: Orm,
   orgId: string,
-  { mode, after, limit }: { mode: TradeMode; after: SettlementEventPosition | undefined; limit: number },
+  { mode, seriesTickers, after, limit }: SettlementEventPage,
 ): Promise<SettlementEventRow[]> =>
   selectRows(
     orm,
@@ -99,6 +104,7 @@ export const listSettlementEvents = (
         ) as "isCorrection"
       from trading_settlements s
       where org_id = ${orgId}::uuid and mode = ${mode}
+        ${seriesTickers ? sql`and split_part(s.ticker, '-', 1) in ${[...seriesTickers]}` : sql``}
         and (
           s.state in ('finalized', 'void') or s.cash_change <> 0
           or not exists (

@@ -277,7 +277,7 @@ function describeVerdict(track: Track, needed: number, isOpen: boolean): string 
     const days = n === 1 ? '1 day has' : `${n} days have`;
     return `${days} settled that had a calibrated forecast and prices; at least ${gateRule.minimumDays} are needed.`;
   }
-  const odds = `${formatOdds(evidence)} to 1 (${formatOdds(needed)} to 1 is needed)`;
+  const odds = `odds of ${formatOdds(evidence)} to 1 (${formatOdds(needed)} to 1 are needed)`;
   if (isOpen) return `Proven over ${n} days: ${odds}.`;
   if (difference.mean < 0) return `Not proven after ${n} days: ${odds}.`;
   return `No better than the prices over the last ${gateRule.windowDays} days. After ${n} days: ${odds}.`;

@@ -236,3 +236,16 @@ it('the chart has a text description and all its numbers in a table', () => {
     bracket: '70° to 71°',
   });
 });
+
+it('what is held stands above all bars and prices, neighbours in two rows', () => {
+  const held = { side: 'yes', contracts: 12, cost: 1n } as const;
+  const holdings = new Map([1, 2, 3].map((i) => [`E-${i}`, held]));
+  const quotes = brackets.map((): [number, number] => [16, 18]);
+  const { pins, bars, height } = toDistribution(day(before), event(quotes), holdings)!;
+  expect(pins.map(({ label }) => label)).toEqual(['12 YES', '12 YES', '12 YES']);
+  expect(new Set(pins.map(({ y }) => y)).size).toBe(2);
+  for (const [i, { y }] of pins.entries()) expect(y).not.toBe(pins[i + 1]?.y);
+  const lowest = Math.max(...pins.map(({ y }) => y));
+  for (const { y } of bars) expect(Number(y)).toBeGreaterThan(lowest);
+  for (const { y, height: tall } of bars) expect(Number(y) + Number(tall)).toBeCloseTo(height, 1);
+});

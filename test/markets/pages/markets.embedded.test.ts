@@ -12,6 +12,7 @@ import { CENT, ceilTo } from '../../../src/markets/market/money.js';
 import { inCents } from '../../../src/markets/pages/addresses.js';
 import { requireTradable } from '../../../src/markets/orders/tradable.js';
 import type { Orders, PaperOrder } from '../../../src/markets/orders/order.js';
+import { unplacedTitle } from '../../../src/markets/pages/overview-view.js';
 import { signalsFor } from '../../../src/markets/pages/pages.js';
 import { formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
 import { tradingOrders } from '../../../src/markets/ledger/orders-table.js';
@@ -249,7 +250,14 @@ it('an hour is a ladder of thresholds, each with its own probability', async () 
     expect(linksOf(page)).toContain(`${PATH}/${ticker}`);
   }
   expect(text).not.toContain('Likeliest');
-  expect(text).toContain('Each threshold settles on its own');
+  expect(text).toMatch(/temperature at \d\d:00 on \w{3} \d+ \w{3}, local time/);
+  const example = /Each threshold settles on its own: at (\d+)\.20°/.exec(text)?.[1];
+  expect(event.markets.map(({ bracket }) => bracketLabel(bracket))).toContain(`${example}° or above`);
+  const hours = [...page.text.matchAll(/hour=(\d+)[^>]*>(\d\d):00( <small>(?:over|next)<\/small>)?/g)];
+  expect(hours.map(([, hour]) => Number(hour))).toEqual(
+    hours.map(([, hour]) => Number(hour)).toSorted((a, b) => a - b),
+  );
+  expect(hours.some(([, , , note]) => note?.includes('next'))).toBe(true);
   expect(text).toContain('The venue’s own temperature index');
   expect(text).toMatch(/Expected temperature \d+\.\d°F/);
   // The city's hourly and daily pages link to each other.
@@ -343,7 +351,12 @@ describe('a market without a place', () => {
   it('is listed and searchable, with its prices and the reason for the missing forecast', async () => {
     const page = await getPage(owner.browser, `${PATH}?kind=others`);
     const text = textOf(page);
-    expect(text).toContain(rain().title);
+    expect(text).toContain(unplacedTitle(rain()));
+    // The question has the city and the day, in the format of all other dates.
+    expect(text).toMatch(
+      /Will it rain in [A-Z][\w ]+ on \d{1,2} [A-Z][a-z]{2} \d{4}\? (Buy|none|closed|YES)/,
+    );
+    expect(page.text.indexOf('<form id="search"')).toBeGreaterThan(page.text.indexOf('aria-label="Kinds"'));
     // A reason that all share is stated once.
     expect(text.match(/Gauge does not forecast rain\./g)).toHaveLength(1);
     expect(page.text.indexOf('id="closed-markets"')).toBeGreaterThan(page.text.lastIndexOf('data-side='));

@@ -362,6 +362,13 @@ describe('settlements', () => {
     const { text } = await read(browser, `${PATH}/settlements`);
     const next = /rel="next" href="([^"]+)"/.exec(text)![1]!;
     expect(await shown(next)).toEqual([34, 62]);
+    const own = await read(browser, `${PATH}/settlements?station=KNYC`);
+    expect(own.words).toContain('Results on this page:');
+    expect(own.text).toMatch(/<th scope="row" role="rowheader">\s*<span class="market-name">\s*<a href=/);
+    expect((await read(browser, `${PATH}/settlements?station=KMIA`)).words).toContain(
+      'Nothing has settled in this city.',
+    );
+    expect((await read(browser, `${PATH}/settlements?station=nowhere`)).status).toBe(400);
   });
 });
 

@@ -54,6 +54,11 @@ it('shows the price between bid and ask, the forecast and fills, and ends at the
   expect(price.hits[1]!.label).toBe('17:00 UTC: price 41¢, forecast 55%, bought 5 YES at 42¢');
 });
 
+it('draws no line without two points', () => {
+  const { price } = view([point(-1, 400_000, 440_000), point(0, 410_000, null)]);
+  expect(price.lines.map(({ name }) => name)).toEqual(['market']);
+});
+
 it('of an ended market runs to its payout', () => {
   const ended = { ...market, status: 'finalized', settlementValue: 1_000_000n, closeTime: at(90) };
   const shown = { day, orders: [], asOf: at(200) };
@@ -70,7 +75,7 @@ it('of an ended market runs to its payout', () => {
 
 it('leaves a gap as long as the time without recorded prices', () => {
   const { price } = view([point(-9, 400_000, 440_000), point(0, 410_000, 430_000)]);
-  expect(price.lines[0]!.paths).toEqual(['M0.0 180.0h0', expect.stringMatching(/^M900\.0 .*L1000\.0 /)]);
+  expect(price.lines[0]!.paths).toEqual(['M0.0 168.0h0', expect.stringMatching(/^M900\.0 .*L1000\.0 /)]);
 });
 
 it('leaves out a forecast that is not calibrated', () => {

@@ -115,7 +115,7 @@ describe('the scores page', () => {
     const own = await see('?station=KNYC');
     expect(own.words).toMatch(/Scores: New York All cities/);
     const rows = own.words.match(
-      /\d+ h before the end of the day (Open|Closed) 45 [+−]\d\.\d\d [+−]\d\.\d\d to [+−]\d\.\d\d [\w, ]+?: [\w, ]+ to 1 \([\d,]+ to 1 is needed\)\./g,
+      /\d+ h before the end of the day (Open|Closed) 45 [+−]\d\.\d\d [+−]\d\.\d\d to [+−]\d\.\d\d [\w, ]+?: odds of [\w, ]+ to 1 \([\d,]+ to 1 are needed\)\./g,
     )!;
     expect(rows).toHaveLength(4);
     for (const row of rows.filter((text) => text.includes('Open'))) expect(row).toMatch(/ −/);

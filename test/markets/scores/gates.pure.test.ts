@@ -242,12 +242,14 @@ describe('a gate', () => {
   it('gives numbers for why it is open or closed', () => {
     // A gate needs evidence of only ten to one if no other gate has records.
     expect(ofNewYork(steady(40, 0.5), endOf(40)).reason).toBe(
-      'Proven over 40 days: 41,000 to 1 (10 to 1 is needed).',
+      'Proven over 40 days: odds of 41,000 to 1 (10 to 1 are needed).',
     );
     expect(ofNewYork(steady(40, -0.25), endOf(40)).reason).toBe(
-      'No better than the prices over the last 90 days. After 40 days: under 1 to 1 (10 to 1 is needed).',
+      'No better than the prices over the last 90 days. After 40 days: odds of under 1 to 1 (10 to 1 are needed).',
     );
-    expect(ofNewYork(steady(40, 0.01), endOf(40)).reason).toMatch(/^Not proven after 40 days: [\d.]+ to 1/);
+    expect(ofNewYork(steady(40, 0.01), endOf(40)).reason).toMatch(
+      /^Not proven after 40 days: odds of [\d.]+ to 1/,
+    );
   });
 
   const others = (count: number, advantage: number) =>
