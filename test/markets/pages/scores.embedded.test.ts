@@ -110,7 +110,9 @@ describe('the scores page', () => {
     expect(gates).toContain(
       'only as good as mid prices and pay 0.15 a day in spread and fees: on average, at most 0.2 of 28',
     );
-    expect(words).toMatch(/\d+% sharper than the market over \d+ forecasts, and \d+% sharper than it in the last 30 days\..*Mean over .*gates are open/);
+    expect(words).toMatch(
+      /\d+% sharper than the market over \d+ forecasts, and \d+% sharper than it in the last 30 days\..*Mean over .*gates are open/,
+    );
 
     const own = await see('?station=KNYC');
     expect(own.words).toMatch(/Scores: New York All cities/);
