@@ -351,7 +351,7 @@ const inConsole: Record<string, Prepare | Prepare[]> = {
   })),
   'post /console/customers/{slug}/entitlement': byOperator(({ own }) => ({
     query: `?product=${own.productSlugs[0]!}`,
-    fields: { kind: 'live', cap: 'own', unitCap: String(Math.ceil(Math.random() * 1e9)) },
+    fields: { kind: 'live', cap: 'own', unitCap: String(Math.ceil(Math.random() * 1e9)), step: 'save' },
   })),
   'post /console/customers/{slug}/entitlement/withdraw': byOperator(({ own }) => ({
     fields: { product: own.productSlugs[2]! },

@@ -50,8 +50,11 @@ export const decimalField = z.string().transform((typed, context) => {
 
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 
-/** `2026-11-29`, or as pages write it: `29 Nov 2026`. */
-export const dayField = (error: string) =>
+/**
+ * `2026-11-29`, or as pages write it: `29 Nov 2026`.
+ * @param start `20` allows only days of this century
+ */
+export const dayField = (error: string, start = '') =>
   z
     .string()
     .transform((typed) => {
@@ -59,7 +62,7 @@ export const dayField = (error: string) =>
       const place = months.indexOf(month?.slice(0, 3).toLowerCase() ?? '') + 1;
       return place === 0 ? typed.trim() : [year, pad(String(place)), pad(day!)].join('-');
     })
-    .pipe(z.iso.date({ error, abort: true }));
+    .refine((day) => day.startsWith(start) && z.iso.date().safeParse(day).success, error);
 
 const pad = (digits: string): string => digits.padStart(2, '0');
 

@@ -9,7 +9,7 @@ import { MAX_VALUE_LENGTH } from '../entitlements/dimensions.js';
 const years = 'of the years 2000 to 2099';
 
 const dayError = `must be a date like 2026-01-31, ${years}`;
-const day = dayField(dayError).refine((date) => date.startsWith('20'), dayError);
+const day = dayField(dayError, '20');
 const month = z.string().regex(/^20\d\d-(0[1-9]|1[0-2])$/, `must be a month like 2026-01, ${years}`);
 const hour = z.string().regex(/^([01]\d|2[0-3])$/, 'must be an hour from 00 to 23');
 const minute = z

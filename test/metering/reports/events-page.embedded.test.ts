@@ -93,7 +93,7 @@ describe('an event', () => {
     const text = textOf(page.text);
     for (const part of [
       'Recorded once',
-      `0.1 calls, ${product.name}`,
+      `0.1 calls , ${product.name}`,
       product.name,
       'the runtime',
       '2031-03-14T23:59:59.123456Z',
@@ -463,10 +463,10 @@ describe('the filters', () => {
     expect(foreign.text).not.toContain('the runtime (');
   });
 
-  it('are in UTC, while the times of the rows are in the reader’s time zone', async () => {
+  it('are in UTC, like the times of the rows', async () => {
     const { open, fill } = await arrive();
     await fill(1);
-    expect((await open()).text).toMatch(/data-label="Occurred"><time [^>]* data-zoned>/);
+    expect((await open()).text).toMatch(/data-label="Occurred"><time (?![^>]* data-zoned)/);
   });
 });
 
