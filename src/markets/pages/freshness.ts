@@ -6,18 +6,9 @@ import { MAX_TRADING_AGE_MS } from '../market/source.js';
 export const MARKETS_SECTION = 'markets';
 export const loadingPage: Page = { view: 'markets/loading', title: 'Markets', section: MARKETS_SECTION };
 
-export interface Freshness {
-  /** `closed` refuses orders. */
-  state: 'current' | 'stale' | 'closed';
-  asOf: Date;
-  isSimulated: boolean;
-  ageText: string;
-  notes: string[];
-  /** Null if orders can be placed. */
-  closedBecause: string | null;
-}
+export type Freshness = ReturnType<typeof toFreshness>;
 
-interface FreshnessInput {
+export interface FreshnessInput {
   sources: readonly SourceState[];
   refreshSeconds: number;
   now: Date;
@@ -27,7 +18,7 @@ interface FreshnessInput {
 export const isStale = (ageMs: number, refreshSeconds: number): boolean =>
   ageMs > Math.min(2_000 * refreshSeconds, MAX_TRADING_AGE_MS);
 
-export function toFreshness(snapshot: Snapshot, { sources, refreshSeconds, now }: FreshnessInput): Freshness {
+export function toFreshness(snapshot: Snapshot, { sources, refreshSeconds, now }: FreshnessInput) {
   const ageMs = ageOf(snapshot, now.getTime());
   const isUnexpected = sources.some(({ part, state }) => part === 'markets' && state === 'unexpected');
   const closedBecause = isUnexpected
@@ -38,11 +29,13 @@ export function toFreshness(snapshot: Snapshot, { sources, refreshSeconds, now }
         ? 'The exchange has paused trading. Orders are accepted again when it resumes.'
         : null;
   return {
+    /** `closed` refuses orders. */
     state: closedBecause !== null ? 'closed' : isStale(ageMs, refreshSeconds) ? 'stale' : 'current',
     asOf: snapshot.asOf,
     isSimulated: snapshot.marketSource === 'simulated',
     ageText: formatAge(ageMs),
     notes: sources.flatMap(noteOf),
+    /** Null if orders can be placed. */
     closedBecause,
   };
 }

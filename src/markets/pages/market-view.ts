@@ -1,3 +1,4 @@
+import { utc } from '../../core/pages/format.js';
 import { DAY_MS } from '../../core/time.js';
 import type { CrossChecks } from '../climate/watch.js';
 import { MAIN_MODEL } from '../weather/weather.js';
@@ -54,12 +55,7 @@ function toSettlementView(
   };
 }
 
-const shortDay = new Intl.DateTimeFormat('en-GB', {
-  timeZone: 'UTC',
-  weekday: 'short',
-  day: 'numeric',
-  month: 'short',
-});
+const shortDay = utc({ weekday: 'short', day: 'numeric', month: 'short' });
 /** `Sat, 21 Nov`. A climate day has no time zone. */
 export const formatClimateDay = (date: string): string => shortDay.format(new Date(`${date}T00:00:00Z`));
 
@@ -162,7 +158,7 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string) {
   return {
     expectedF: expectedOf(day, event),
     corrected: { meanF, deviationF },
-    mixed: { meanF: day.meanF, deviationF: day.deviationF },
+    mixed: day,
     raw: { meanF: day.rawMeanF, deviationF: day.rawDeviationF },
     correction: main?.weight === 0 ? null : toCorrection(day),
     fallback: day.fallback === null ? null : sentence(day.fallback),
@@ -173,10 +169,7 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string) {
     models: toModels(day, source),
     isCalibrated: day.isCalibrated,
     modelRunAt: day.isRunUnknown ? null : day.modelRunAt,
-    observed: day.observed && {
-      extremeF: day.observed.extremeF,
-      at: day.observed.observedAt,
-    },
+    observed: day.observed,
     running: toRunning(day),
   };
 }

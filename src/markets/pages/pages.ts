@@ -35,9 +35,9 @@ import {
   type ChoiceQuery,
   type Choice,
 } from './choice.js';
-import { isStale, MARKETS_SECTION, toFreshness, type Freshness } from './freshness.js';
+import { isStale, MARKETS_SECTION, toFreshness } from './freshness.js';
 import { formatHour, kindLabels } from './labels.js';
-import { findWinner, formatMoment, toEventView, whenOf, type OwnAccount } from './market-view.js';
+import { findWinner, formatMoment, toEventView, whenOf } from './market-view.js';
 import { toPriceLine } from './price-line.js';
 import { describePlaced } from './order-view.js';
 import { orderNotices } from './order-pages.js';
@@ -51,9 +51,8 @@ import {
   setWatched,
 } from '../ledger/queries.js';
 import { addTicketRoutes, createTickets, type MarketsPagesDeps, type TicketView } from './ticket-pages.js';
-import type { TradingSwitch } from '../risk/queries.js';
 import { listLatestOrders, type ListedOrder } from '../portfolio/order-queries.js';
-import { readPortfolio, type Portfolio } from '../portfolio/portfolio.js';
+import { readPortfolio } from '../portfolio/portfolio.js';
 import { listOpportunities, toDeskOrders, toDeskPositions, toOpportunities } from './desk-view.js';
 import { forecastOf } from '../learning/forecast.js';
 
@@ -130,14 +129,7 @@ function toHours({ kind, events, event: chosen, missing }: Choice, q: string, no
     }));
 }
 
-interface DeskFacts {
-  snapshot: Snapshot;
-  own: OwnAccount;
-  orders: readonly ListedOrder[];
-  positions: Pick<Portfolio, 'positions'>;
-  now: Date;
-  status: { tradingSwitch: TradingSwitch; freshness: Freshness };
-}
+type DeskFacts = Awaited<ReturnType<typeof readFacts>>;
 
 /** Besides open ones. */
 const ORDERS_SHOWN = 6;
@@ -147,7 +139,7 @@ async function readFacts(
   { snapshots }: MarketsPagesDeps,
   res: Response,
   snapshot: Snapshot,
-): Promise<DeskFacts> {
+) {
   const { orm } = db;
   const { orgId, userId, marketAccess, role } = sessionOf(res);
   const now = new Date(clock.now());

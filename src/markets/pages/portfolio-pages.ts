@@ -5,7 +5,7 @@ import { originOf } from '../../core/http/request.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { newForm } from '../../core/pages/form.js';
-import { formatChange, formatPrice, formatTime } from '../../core/pages/format.js';
+import { formatChange, formatPrice, formatTime, utc } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
@@ -76,10 +76,8 @@ function curlOfFirstTrade(url: string, snapshot: Snapshot | undefined): string |
   ].join(' \\\n  ');
 }
 
-const axisOf = (options: Intl.DateTimeFormatOptions) =>
-  new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });
-const hour = axisOf({ hour: '2-digit', minute: '2-digit' });
-const day = axisOf({ day: 'numeric', month: 'short' });
+const hour = utc({ hour: '2-digit', minute: '2-digit' });
+const day = utc({ day: 'numeric', month: 'short' });
 const wholeHour = (at: Date) => new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS);
 
 /** Too few points for a line give no chart. */

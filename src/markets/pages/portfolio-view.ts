@@ -7,31 +7,21 @@ import { isPlaced } from '../market/market.js';
 import { CENT, DOLLAR, floorTo, type Micros } from '../market/money.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
-import { ageOf, type Snapshot, type SourceState } from '../snapshot/snapshot.js';
-import { isStale } from './freshness.js';
+import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
+import { isStale, type FreshnessInput } from './freshness.js';
 import { isPassed } from './probabilities.js';
 
-interface Marks {
-  snapshot: Snapshot | undefined;
-  sources: readonly SourceState[];
-  refreshSeconds: number;
-  now: Date;
-}
+type Marks = FreshnessInput & { snapshot: Snapshot | undefined };
 
 /**
  * The last price, held between bid and ask; before the first trade, the bid. `price` is null if the value has another
  * basis: a result, the cost for lack of a price, or the bids alone for YES that the measured temperature rules out.
  */
 export function toMarketValue(
-  {
-    ticker,
-    side,
-    contracts,
-    cost,
-    mark,
-  }: Pick<ValuedPosition, 'ticker' | 'side' | 'contracts' | 'cost' | 'mark'>,
+  position: Pick<ValuedPosition, 'ticker' | 'side' | 'contracts' | 'cost' | 'mark'>,
   snapshot: Snapshot | undefined,
-): { value: Micros | null; price: Micros | null; excludedByF: number | null } {
+) {
+  const { ticker, side, contracts, cost, mark } = position;
   const market = snapshot?.markets.get(ticker);
   const known = { price: null, excludedByF: null };
   if (mark.valuation === 'expected' || mark.value === null) return { ...known, value: mark.value };

@@ -45,22 +45,7 @@ export interface Doubt {
   isWithheld: boolean;
 }
 
-export interface Review {
-  headline: string;
-  outcome: { tone: 'good' | 'warn' | 'bad'; text: string };
-  facts: Fact[];
-  results: { label: string; change: Micros }[];
-  /** Values are for the order's side. */
-  chance: {
-    isBuy: boolean;
-    sideName: string;
-    breakEven: number;
-    forecast: { probability: number; edge: number; expected: Micros } | null;
-    doubt: Doubt | null;
-  } | null;
-  /** Why the forecast does not support the order. */
-  warning: string | null;
-}
+export type Review = ReturnType<typeof reviewOrder>;
 
 type Fact = { label: string; note?: string; isSum?: true } & (
   | { money: Micros }
@@ -68,7 +53,7 @@ type Fact = { label: string; note?: string; isSum?: true } & (
   | { contracts: number }
 );
 
-export function reviewOrder(input: ReviewInput): Review {
+export function reviewOrder(input: ReviewInput) {
   const { order, market, book: offered, feeRule } = input;
   const quote = quoteOrder(order.rest?.postOnly ? emptyBook : offered, feeRule, order);
   const name = `${formatDecimal(order.contracts)} ${order.side.toUpperCase()}`;
@@ -101,7 +86,8 @@ export function reviewOrder(input: ReviewInput): Review {
   };
 }
 
-function warningOf({ forecast, doubt }: NonNullable<Review['chance']>, isClosing: boolean): string | null {
+/** Why the forecast does not support the order. */
+function warningOf({ forecast, doubt }: ReturnType<typeof chanceOf>, isClosing: boolean): string | null {
   if (forecast && forecast.expected < 0n)
     return `On average ${isClosing ? 'holding is worth more' : 'this order loses money'}, if the forecast is right.`;
   return forecast && doubt && !isClosing ? 'The forecast is not proven, so it is no reason to buy.' : null;
@@ -118,7 +104,7 @@ export function closingText(
 }
 
 /** The part that fills now, and the queue ahead of the rest. */
-function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quote): Review['outcome'] {
+function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quote) {
   const rest = subtractCounts(order.contracts, filledContracts);
   if (rest === 0) return { tone: 'good', text: `All ${formatDecimal(order.contracts)} fill now.` };
   const ahead = shownAt(whole, bidOf(order));
@@ -131,7 +117,7 @@ function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quot
   return { tone: 'warn', text: `${now} rest in the book, ${queue}, and may never fill.` };
 }
 
-const reserveOf = ({ order, reserve }: ReviewInput): Review['facts'] =>
+const reserveOf = ({ order, reserve }: ReviewInput): Fact[] =>
   order.rest && order.action === 'buy' && reserve !== null
     ? [
         {
@@ -143,7 +129,7 @@ const reserveOf = ({ order, reserve }: ReviewInput): Review['facts'] =>
       ]
     : [];
 
-function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Review['outcome'] {
+function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook) {
   const { contracts, action, side, timeInForce } = order;
   const { filledContracts } = quote;
   const name = side.toUpperCase();
@@ -177,7 +163,7 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Revie
 }
 
 /** In cents that add up: the cost is what the cash loses, and the fee is the cost without the price. */
-function costs(input: ReviewInput, quote: Quote): Review['facts'] {
+function costs(input: ReviewInput, quote: Quote): Fact[] {
   const { order, cash, feeRule } = input;
   const { received, realised, result, closed } = book(input, quote);
   const pairs = valueOf(DOLLAR, closed);
@@ -216,7 +202,7 @@ function costs(input: ReviewInput, quote: Quote): Review['facts'] {
   ];
 }
 
-function proceeds(input: ReviewInput, quote: Quote): Review['facts'] {
+function proceeds(input: ReviewInput, quote: Quote): Fact[] {
   const { order, cash, feeRule } = input;
   const { received, result, left } = book(input, quote);
   const all = chargeFill(feeRule, newOrderAccount, {
@@ -278,12 +264,7 @@ function book({ held, order }: ReviewInput, { fills, fees, balanceChange, filled
 }
 
 /** At settlement, compared with not trading. */
-function resultsOf(
-  side: Side,
-  paid: Micros,
-  { maximumPayout }: Quote,
-  market: ListedMarket,
-): Review['results'] {
+function resultsOf(side: Side, paid: Micros, { maximumPayout }: Quote, market: ListedMarket) {
   const ifSide = paid + maximumPayout;
   const [ifYes, ifNo] = side === 'yes' ? [ifSide, paid] : [paid, ifSide];
   return isPlaced(market)
@@ -293,10 +274,11 @@ function resultsOf(
 
 const toResult = (label: string, change: Micros) => ({ label, change });
 
+/** For the order's side. */
 function chanceOf(
   { order: { side, action }, probability, doubt = null }: ReviewInput,
   { balanceChange, maximumPayout }: Quote,
-): NonNullable<Review['chance']> {
+) {
   const isBuy = action === 'buy';
   const amount = isBuy ? -balanceChange : balanceChange;
   const breakEven = Math.max(0, Number(amount) / Number(maximumPayout));

@@ -2,12 +2,12 @@ import type { AppError, ErrorCode } from '../../core/errors.js';
 import { toAddress } from '../../core/pages/address.js';
 import { textField, type FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatMoney, formatPrice, inSentence } from '../../core/pages/format.js';
-import { asksOf, worstCost, type OrderBook, type Side } from '../market/book.js';
+import { asksOf, worstCost, type Side } from '../market/book.js';
 import { cityOf, expectedPayout, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
-import { CENT, DOLLAR, type Micros } from '../market/money.js';
+import { CENT, DOLLAR } from '../market/money.js';
 import type { OrderRefusal, Remedy } from '../orders/order.js';
 import type { Action } from '../ledger/order-input.js';
-import type { Holding } from '../ledger/positions.js';
+
 import { addressOfEvent, inCents, overviewAddress, ticketAddress } from './addresses.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Freshness } from './freshness.js';
@@ -16,26 +16,22 @@ import { kindLabels, kindNames, marketStatusLabels } from './labels.js';
 import { formatClimateDay, formatMoment, sourceNames } from './market-view.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import { unplacedTitle } from './overview-view.js';
-import type { Review } from './review.js';
+import type { Review, ReviewInput } from './review.js';
 import { bestPrice, ticketFields } from './ticket-form.js';
 import { addCounts, isCount, MAX_CONTRACTS, perContract } from '../market/contracts.js';
 import { feeRuleOf } from '../market/fees.js';
 import type { RiskLimits } from '../risk/limits.js';
 import type { TradingSwitch } from '../risk/queries.js';
 
-export interface TicketFacts {
+export interface TicketFacts extends Pick<
+  ReviewInput,
+  'market' | 'book' | 'whole' | 'held' | 'cash' | 'probability'
+> {
   snapshot: Snapshot;
   tradingSwitch: TradingSwitch;
-  market: ListedMarket;
-  book: OrderBook;
-  /** Includes the contracts that paper orders have taken. */
-  whole: OrderBook;
-  held: Holding | undefined;
-  cash: Micros;
   /** Before the first order, cash is the opening balance. */
   isAccountOpen: boolean;
   limits: Pick<RiskLimits, 'maxOrderContracts' | 'maxOrderCost'>;
-  probability: number | null;
 }
 
 export interface TicketInput extends TicketFacts {
@@ -239,14 +235,7 @@ function atMostOf(
 }
 
 /** Null if the page can place an order. */
-function blockedBecause({
-  mayOrder,
-  role,
-  freshness,
-  tradingSwitch,
-  market,
-  now,
-}: TicketInput): string | null {
+function blockedBecause({ mayOrder, role, freshness, tradingSwitch, market, now }: TicketInput) {
   if (market.status !== 'active' || now >= market.closeTime) return 'This market is not open for orders.';
   if (market.untradable !== undefined) return `This market takes no orders: ${market.untradable}.`;
   if (freshness.closedBecause !== null) return freshness.closedBecause;
@@ -291,10 +280,7 @@ const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
   live_trading_disabled: ['Live trading is not available here', 'Orders on this page are paper orders.'],
 };
 
-function problemOf(
-  error: AppError,
-  market: ListedMarket,
-): { title: string; detail: string; advice: string } | undefined {
+function problemOf(error: AppError, market: ListedMarket) {
   const found = problems[error.code];
   return found && { title: found[0], detail: detailOf(error, market), advice: found[1] };
 }
