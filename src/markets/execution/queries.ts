@@ -295,8 +295,6 @@ export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
   };
 }
 
-export type QueueErrors = Awaited<ReturnType<typeof readQueueErrors>>;
-
 /** The simulated paper queue against the venue's positions, over all recorded rows. */
 export async function readQueueErrors(orm: Orm, { orgId, from, until }: ExecutionPeriod) {
   const [row] = await selectRows<{

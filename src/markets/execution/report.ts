@@ -13,10 +13,9 @@ import {
   type FillSums,
   type ExecutionPeriod,
   type ShadowedOrder,
-  type QueueErrors,
   type ShadowSums,
 } from './queries.js';
-import { readQueueCorrection, type QueueCorrection } from '../orders/queries.js';
+import { readQueueCorrection } from '../orders/queries.js';
 import { MOST_DAYS, USUAL_DAYS, type executionSchema } from './schema.js';
 
 /** Whole UTC days. */
@@ -32,28 +31,16 @@ export function toPeriod(
   return { from: new Date(first), until: new Date(last + DAY_MS) };
 }
 
-export interface ExecutionReport {
-  period: Pick<ExecutionPeriod, 'from' | 'until'>;
-  paper: FillSums;
-  /** On paper, while one minute could decide the market; not in `paper`. */
-  nearExtreme: FillSums;
-  /** Undefined if the caller may not see live trading. */
-  live:
-    | {
-        fills: FillSums;
-        shadow: ShadowSums;
-        orders: ShadowedOrder[];
-        queue: QueueErrors & { correction: QueueCorrection };
-      }
-    | undefined;
-}
+export type ExecutionReport = Awaited<ReturnType<typeof readExecution>>;
 
+/** `live` is undefined if the caller may not see live trading. */
 export async function readExecution(
   orm: Orm,
   period: ExecutionPeriod,
   { withLive, limit = 25, now }: { withLive: boolean; limit?: number | undefined; now: Date },
-): Promise<ExecutionReport> {
+) {
   const paper = await sumFills(orm, period, 'paper');
+  // While one minute could decide the market; not in `paper`.
   const nearExtreme = await sumFills(orm, period, 'paper', true);
   const onPaper = { period, paper, nearExtreme };
   if (!withLive) return { ...onPaper, live: undefined };

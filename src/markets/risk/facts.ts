@@ -33,15 +33,13 @@ export async function readRiskFacts(
     limits: toEffectiveLimits(toDeclared(stored.limits)),
     cash: toMicros(stored.cash),
     positions: stored.positions.map((one) => ({
-      ticker: one.ticker,
-      eventTicker: one.eventTicker,
+      ...one,
       side: toSide(one.side),
       contracts: toContracts(one.contracts),
       cost: toMicros(one.cost),
     })),
     pending: stored.pending.map((one) => ({
-      ticker: one.ticker,
-      eventTicker: one.eventTicker,
+      ...one,
       side: toSide(one.side),
       action: one.action === 'sell' ? 'sell' : 'buy',
       contracts: toContracts(one.contracts),

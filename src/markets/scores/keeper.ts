@@ -37,7 +37,6 @@ export async function scoreForecasts({ orm }: Database, inputs: RecordInputs): P
 interface ScoreKeeperOptions {
   db: Database;
   store: SnapshotStore;
-  marketSource: string;
   forecastSource: string;
   clock: Clock;
   log: Logger;
