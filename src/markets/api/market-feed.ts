@@ -131,12 +131,7 @@ const isOf =
   ({ stationId }: { stationId: string | null }): boolean =>
     wanted === undefined || stationId === wanted;
 
-function writeMarket(
-  market: ListedMarket,
-  book: OrderBook,
-  probability: number | null,
-  bookState: string,
-): string {
+function writeMarket(market: ListedMarket, book: OrderBook, probability: number | null, bookState: string) {
   const { ticker, status, lastPrice } = market;
   const quote = toQuoteJson(market, book);
   return JSON.stringify({

@@ -199,10 +199,7 @@ function namesCity(market: ListedMarket, city: string): boolean {
 }
 
 /** @throws AppError invalid_request for a cursor whose market is no longer listed */
-function pageOf(
-  listed: readonly ListedMarket[],
-  filter: MarketFilter,
-): { markets: readonly ListedMarket[]; nextCursor: string | null } {
+function pageOf(listed: readonly ListedMarket[], filter: MarketFilter) {
   const { limit = Infinity, cursor } = filter;
   const last = cursor === undefined ? -1 : listed.findIndex(({ ticker }) => ticker === cursor);
   if (cursor !== undefined && last < 0)

@@ -76,11 +76,7 @@ export async function listDueShadows(orm: Orm, { from, until, limit }: Span): Pr
 }
 
 /** Leaves existing marks unchanged. */
-export async function writeMarks(
-  orm: Orm,
-  marks: readonly (DueMark & PriceMark)[],
-  markedAt: Date,
-): Promise<void> {
+export async function writeMarks(orm: Orm, marks: readonly (DueMark & PriceMark)[], markedAt: Date) {
   const rows = marks.map(({ after: [after15, after30, after60], ...mark }) => ({
     ...mark,
     markedAt,
@@ -137,10 +133,7 @@ export async function listShadowedResting(orm: Orm, limit: number): Promise<Queu
   return rows.map((row) => ({ ...row, limitPrice: BigInt(row.limitPrice) }));
 }
 
-export async function insertPlaces(
-  orm: Orm,
-  rows: readonly (typeof queuePositions.$inferInsert)[],
-): Promise<void> {
+export async function insertPlaces(orm: Orm, rows: readonly (typeof queuePositions.$inferInsert)[]) {
   if (rows.length > 0)
     await orm
       .insert(queuePositions)

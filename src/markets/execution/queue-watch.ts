@@ -2,7 +2,7 @@ import type { WorkContext } from '../../core/http/context.js';
 import { createLease } from '../../core/db/jobs.js';
 import { shareRun } from '../../core/steps.js';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.js';
-import type { queuePositions, ShadowPlace } from '../ledger/orders-table.js';
+import type { ShadowPlace } from '../ledger/orders-table.js';
 import { emptyBook, type OrderBook } from '../market/book.js';
 import { sumCounts } from '../market/contracts.js';
 import { DOLLAR, type Micros } from '../market/money.js';
@@ -126,10 +126,7 @@ interface MarketView {
 }
 
 /** Positions that need a new row. @param orders all in one market, oldest first */
-function placeOrders(
-  orders: readonly QueuedLive[],
-  { venueAhead, known, book, shown, at }: MarketView,
-): (typeof queuePositions.$inferInsert)[] {
+function placeOrders(orders: readonly QueuedLive[], { venueAhead, known, book, shown, at }: MarketView) {
   return orders.flatMap((order, i) => {
     const seen = advanceShadow(order, orders.slice(i), known, shown);
     const paperAhead = aheadInAll(book, bidOf(order), seen.atPrice);

@@ -56,12 +56,7 @@ const WRITTEN_EVERY_MS = 15 * MINUTE_MS;
  * after a crash.
  * @returns the number of orders that filled, at least in part, or ended
  */
-export async function advanceOrders(
-  orm: Orm,
-  orgId: string,
-  ticker: string,
-  news: MarketNews,
-): Promise<number> {
+export async function advanceOrders(orm: Orm, orgId: string, ticker: string, news: MarketNews) {
   const account: Account = { orgId, mode: 'paper' };
   const { at, known } = news;
   const { current } = news.snapshots;

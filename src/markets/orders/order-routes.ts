@@ -13,7 +13,6 @@ import { parseDollars } from '../market/money.js';
 import type { Orders } from './order.js';
 import { MAX_BODY_BYTES, orderHeaders, orderSchema, tradeAnswerSchema } from './schema.js';
 import { toTradeJson } from './trade.js';
-import type { OrderInput } from '../ledger/order-input.js';
 
 export interface OrderRouteDeps {
   keys: KeyReader;
@@ -43,11 +42,7 @@ export const placeOrderRoute = defineRoute({
   },
 });
 
-async function readOrder(
-  req: Request,
-  res: Response,
-  { orgId, keyId, livemode }: Principal,
-): Promise<OrderInput> {
+async function readOrder(req: Request, res: Response, { orgId, keyId, livemode }: Principal) {
   const idempotencyKey = readIdempotencyKey(req);
   const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
   const {

@@ -23,10 +23,8 @@ export function requestHash(order: OrderInput): string {
 }
 
 /** Sent to the venue with the order. Every instance derives it from the Organization and the idempotency key. */
-export const clientOrderId = ({
-  orgId,
-  idempotencyKey,
-}: Pick<OrderInput, 'orgId' | 'idempotencyKey'>): string => uuidFrom(idempotencyKey, orgId);
+export const clientOrderId = ({ orgId, idempotencyKey }: Pick<OrderInput, 'orgId' | 'idempotencyKey'>) =>
+  uuidFrom(idempotencyKey, orgId);
 
 type TradeFill = Pick<FillRow, 'n' | 'price' | 'contracts' | 'fee' | 'filledAt' | 'balanceChange'>;
 

@@ -140,11 +140,7 @@ export function createOrders(
 }
 
 /** @throws AppError live_trading_disabled, unavailable */
-async function assertLive(
-  { db, config }: WorkContext,
-  live: LiveExecutor | undefined,
-  orgId: string,
-): Promise<void> {
+async function assertLive({ db, config }: WorkContext, live: LiveExecutor | undefined, orgId: string) {
   const { liveOrg } = config.trading;
   if (!live || liveOrg === undefined)
     throw new AppError('live_trading_disabled', 'Live trading is off on this server.');

@@ -248,10 +248,7 @@ export function listFills(orm: Orm, orgId: string, orderIds: string[]): Promise<
     .orderBy(tradingFills.orderId, tradingFills.n);
 }
 
-export function listOrders(
-  orm: Orm,
-  { orgId, mode, ticker, cursor, limit }: ListFilter,
-): Promise<OrderRow[]> {
+export function listOrders(orm: Orm, { orgId, mode, ticker, cursor, limit }: ListFilter) {
   const modes = mode ? [mode] : tradeModes;
   // Merges one page per mode, so that each mode's orders are read from the end of an index, and at most one page of
   // them.
@@ -406,11 +403,7 @@ export async function listUnresolved(
 export const describeUnresolved = ({ ticker, since }: UnresolvedOrder): string =>
   `the outcome of an earlier order in ${ticker} has been unknown since ${since.toISOString()}`;
 
-export async function markSent(
-  tx: Orm,
-  { orgId, id }: Pick<OrderRow, 'orgId' | 'id'>,
-  at: Date,
-): Promise<void> {
+export async function markSent(tx: Orm, { orgId, id }: Pick<OrderRow, 'orgId' | 'id'>, at: Date) {
   await tx
     .update(tradingOrders)
     .set({ sentAt: at })

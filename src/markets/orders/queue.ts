@@ -147,10 +147,7 @@ function applyPrint(ranked: RankedOrder[], print: Print): QueueFill[] {
   return fills;
 }
 
-function reaches(
-  { id, at, takerSide, yesPrice }: Print,
-  { bid, from, counted, endsAt }: RankedOrder,
-): boolean {
+function reaches({ id, at, takerSide, yesPrice }: Print, { bid, from, counted, endsAt }: RankedOrder) {
   // A taker of NO sells YES to the bidders for YES.
   if (takerSide === bid.side || at.getTime() < from || counted.has(id)) return false;
   if (endsAt !== null && at >= endsAt) return false;

@@ -222,11 +222,7 @@ async function cancelLiveOrders(
  * Marks an order as cancelled before the request is sent to the venue. Resolves to undefined if the order may stay.
  * `isBarred` is true if a switch or the market access forbids the order.
  */
-const markLive = (
-  { db, clock }: WorkContext,
-  snapshots: SnapshotStore,
-  { orgId, id }: OrderRow,
-): Promise<{ isBarred: boolean } | undefined> =>
+const markLive = ({ db, clock }: WorkContext, snapshots: SnapshotStore, { orgId, id }: OrderRow) =>
   db.transaction(async (tx) => {
     await lockAccount(tx, { orgId, mode: 'live' });
     const order = (await findTrade(tx, orgId, { id }))?.order;

@@ -251,12 +251,7 @@ export interface TransactionDeps {
  * refusal
  * @throws AppError see `Orders.place`
  */
-export async function checkAndWrite(
-  orm: Orm,
-  input: OrderInput,
-  deps: TransactionDeps,
-  sent?: ArrivedOrder,
-): Promise<PlacedOrder> {
+export async function checkAndWrite(orm: Orm, input: OrderInput, deps: TransactionDeps, sent?: ArrivedOrder) {
   const checked = await check(orm, input, deps, sent);
   if ('isRepeat' in checked) return checked;
   const { tx, accepted, book, outlay } = checked;
@@ -267,12 +262,7 @@ export async function checkAndWrite(
   return { trade, isRepeat: false };
 }
 
-export async function checkAndSend(
-  orm: Orm,
-  input: OrderInput,
-  deps: TransactionDeps,
-  latencyMs: number,
-): Promise<PlacedOrder | ArrivedOrder> {
+export async function checkAndSend(orm: Orm, input: OrderInput, deps: TransactionDeps, latencyMs: number) {
   const checked = await check(orm, input, deps, undefined);
   if ('isRepeat' in checked) return checked;
   const { book } = checked;

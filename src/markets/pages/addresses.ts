@@ -100,10 +100,8 @@ export const ticketAddress = (ticker: string, { limitPrice, ...choice }: TicketC
   });
 
 /** The desk after a change of an order. */
-export const deskAddress = (
-  ticker: string,
-  { id, done, ...fields }: { id: string; done: string } & Query,
-): string => toAddress(ticketAddress(ticker), { ...fields, order: id, done });
+export const deskAddress = (ticker: string, { id, done, ...fields }: { id: string; done: string } & Query) =>
+  toAddress(ticketAddress(ticker), { ...fields, order: id, done });
 
 /** `42` or `42.5`, as the ticket's fields contain prices. */
 export const inCents = (price: Micros): string => String(Number(price) / Number(CENT));

@@ -186,10 +186,7 @@ function inOrder(positions: readonly ValuedPosition[], chosen: string | undefine
  * The forecast's value of holding over selling now, per contract that finds a bid; null if either is unknown. A forecast
  * without calibration, as in the first minutes after a start, would give wild values.
  */
-function edgeIfHeld(
-  { ticker, side, contracts, mark }: ValuedPosition,
-  snapshot: Snapshot | undefined,
-): number | null {
+function edgeIfHeld({ ticker, side, contracts, mark }: ValuedPosition, snapshot: Snapshot | undefined) {
   const market = snapshot?.markets.get(ticker);
   const day = market && isPlaced(market) ? forecastOf(snapshot!.forecasts, market) : undefined;
   const yes = day?.isCalibrated ? day.probabilities.get(ticker) : undefined;

@@ -76,11 +76,7 @@ function toCell(gate: Gate | undefined) {
  * Evidence multiplies from day to day, so the share compares logarithms. A closed gate stays below 1, even if it lacks
  * only days.
  */
-export function evidenceShare({
-  isOpen,
-  evidence,
-  needed,
-}: Pick<Gate, 'isOpen' | 'evidence' | 'needed'>): number {
+export function evidenceShare({ isOpen, evidence, needed }: Pick<Gate, 'isOpen' | 'evidence' | 'needed'>) {
   if (isOpen) return 1;
   const share = Math.log(evidence) / Math.log(needed);
   return share > 0 ? Math.min(share, 0.99) : 0;

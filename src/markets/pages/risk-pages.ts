@@ -1,4 +1,4 @@
-import type { Request, Response, Router } from 'express';
+import type { Request, Response } from 'express';
 import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import { byMember } from '../../accounts/identity/session/authority.js';
 import { requireRole, sessionOf, personSource } from '../../accounts/identity/session/session.js';
@@ -24,10 +24,7 @@ const stateSchema = switchSchema.pick({ state: true });
 const SWITCH_PATH = `${RISK_PATH}/switch`;
 
 /** Owners and admins set the Organization's own switch. */
-export function riskPages(
-  deps: Context,
-  { snapshots, live }: Pick<TradingServices, 'snapshots' | 'live'>,
-): Router {
+export function riskPages(deps: Context, { snapshots, live }: Pick<TradingServices, 'snapshots' | 'live'>) {
   const { db, clock, config } = deps;
   const { liveOrg, hasFreeForecasts } = config.trading;
   const router = pageRouter();

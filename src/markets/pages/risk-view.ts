@@ -106,11 +106,7 @@ function aboutOf(name: keyof RiskLimits, use: LimitUse, snapshot: Snapshot | und
   return undefined;
 }
 
-function unusedText(
-  name: keyof RiskLimits,
-  use: LimitUse | undefined,
-  snapshot: Snapshot | undefined,
-): string {
+function unusedText(name: keyof RiskLimits, use: LimitUse | undefined, snapshot: Snapshot | undefined) {
   if (name === 'priceCollar') return 'Applies to every order.';
   if (use) return snapshot ? 'Cannot be computed at the moment.' : 'Unknown until market data arrives.';
   return 'Nothing yet.';

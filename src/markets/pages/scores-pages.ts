@@ -1,4 +1,3 @@
-import type { Router } from 'express';
 import type { Context } from '../../core/http/context.js';
 import {
   fieldError,
@@ -22,10 +21,7 @@ import { filterOptions, toScoresPage, toScoresTabs } from './scores-view.js';
 import type { ScoreReport, ScoresQuery } from '../scores/report.js';
 import type { ScoresAnswer } from '../scores/schema.js';
 
-export function scoresPages(
-  context: Context,
-  trading: Pick<TradingServices, 'scoreReport' | 'calibration'>,
-): Router {
+export function scoresPages(context: Context, trading: Pick<TradingServices, 'scoreReport' | 'calibration'>) {
   const router = pageRouter();
 
   router.get('/scores', async (req, res) => {

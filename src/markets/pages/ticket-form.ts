@@ -47,11 +47,7 @@ const schema = z.object({
 /** In the order of the form's fields. */
 export const ticketFields = Object.keys(schema.shape) as (keyof z.infer<typeof schema>)[];
 
-export function fillTicket(
-  given: FormFields,
-  book: OrderBook,
-  held: Holding | undefined,
-): Record<keyof z.infer<typeof schema>, string> {
+export function fillTicket(given: FormFields, book: OrderBook, held: Holding | undefined) {
   const side = readWord(given, 'side', ['yes', 'no'], held && given.action === 'sell' ? held.side : 'yes');
   const action = readWord(given, 'action', ['buy', 'sell'], 'buy');
   const toSell = action === 'sell' && held?.side === side ? held.contracts : undefined;

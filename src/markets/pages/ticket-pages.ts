@@ -35,7 +35,7 @@ import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
 import { nameMarket } from '../market/market-name.js';
 import { toMarketView } from './labels.js';
 import { impliedProbabilities } from './probabilities.js';
-import { reviewOrder, type Doubt, type Review } from './review.js';
+import { reviewOrder, type Review } from './review.js';
 import { fillTicket, readTicket, ticketFields } from './ticket-form.js';
 import { ticketCodes, toTicketView, type TicketFacts, type TicketInput } from './ticket-view.js';
 import { feeRuleOf } from '../market/fees.js';
@@ -187,11 +187,7 @@ async function review(
 }
 
 /** Null if the forecast may propose purchases. */
-function doubtOf(
-  { signals, events }: Snapshot,
-  { ticker, eventTicker }: ListedMarket,
-  side: Side,
-): Doubt | null {
+function doubtOf({ signals, events }: Snapshot, { ticker, eventTicker }: ListedMarket, side: Side) {
   const report = signals.events.find((event) => event.eventTicker === eventTicker);
   const event = events.find((one) => one.eventTicker === eventTicker);
   if (!report || !event) return null;

@@ -48,15 +48,7 @@ export const rangeStart = (range: CurveRange, now: Date): Date =>
   stepStart(new Date(now.getTime() - curveRanges[range].lengthMs), curveRanges[range].stepSeconds);
 
 /** Bookings are subtracted from the current totals, so nothing from before the range is needed. Pure. */
-export function toCurve({
-  range,
-  now,
-  openedAt,
-  present,
-  booked,
-  worth,
-  worthBefore,
-}: CurveInput): CurvePoint[] {
+export function toCurve({ range, now, openedAt, present, booked, worth, worthBefore }: CurveInput) {
   const { stepSeconds } = curveRanges[range];
   const stepMs = stepSeconds * 1000;
   const first = Math.max(rangeStart(range, now).getTime(), stepStart(openedAt, stepSeconds).getTime());

@@ -41,10 +41,7 @@ export async function findUnrealisedBefore(orm: Orm, span: Span): Promise<bigint
   return row && BigInt(row.unrealised);
 }
 
-export async function sumBooked(
-  orm: Orm,
-  span: Span,
-): Promise<{ step: Date; realised: bigint; fees: bigint }[]> {
+export async function sumBooked(orm: Orm, span: Span) {
   const rows = await selectRows<Record<'step' | 'realised' | 'fees', string>>(
     orm,
     sql`

@@ -173,11 +173,7 @@ const rules: Rule[] = [
  * out whether the ledger or the table is wrong.
  * @param maxRows per rule; `count` gives the total
  */
-export function checkLedger(
-  orm: Orm,
-  { orgId }: { orgId?: string | undefined },
-  maxRows: number,
-): Promise<LedgerProblem[]> {
+export function checkLedger(orm: Orm, { orgId }: { orgId?: string | undefined }, maxRows: number) {
   const rows = (table: string) =>
     orgId === undefined
       ? sql.raw(table)

@@ -107,12 +107,7 @@ export const listOrders = (
     .limit(limit);
 
 /** Open ones first, then the newest. */
-export async function listLatestOrders(
-  orm: Orm,
-  orgId: string,
-  mode: TradeMode,
-  limit: number,
-): Promise<ListedOrder[]> {
+export async function listLatestOrders(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
   const page = { mode, sort: 'newest', after: undefined } as const;
   const [open, newest] = await Promise.all([
     listOrders(orm, orgId, { ...page, statuses: openStatuses, limit: MAX_OPEN_ORDERS }),

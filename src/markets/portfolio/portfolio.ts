@@ -18,13 +18,7 @@ import {
   type LastSettlementEvent,
   type PositionRow,
 } from './queries.js';
-import {
-  eventOutcomes,
-  markPosition,
-  sumKnown,
-  type EventOutcomes,
-  type Quotes,
-} from '../ledger/valuation.js';
+import { eventOutcomes, markPosition, sumKnown, type Quotes } from '../ledger/valuation.js';
 import { perContract } from '../market/contracts.js';
 import { feeRuleOf } from '../market/fees.js';
 
@@ -157,10 +151,7 @@ function inLadderOrder(snapshot: Snapshot | undefined) {
   return (a: PositionRow, b: PositionRow): number => placeOf(a) - placeOf(b);
 }
 
-function groupOutcomes(
-  positions: readonly ValuedPosition[],
-  snapshot: Snapshot | undefined,
-): EventOutcomes[] {
+function groupOutcomes(positions: readonly ValuedPosition[], snapshot: Snapshot | undefined) {
   const listed = new Map(snapshot?.events.map((event) => [event.eventTicker, event]));
   return [...groupBy(positions, ({ eventTicker }) => eventTicker)].map(([eventTicker, held]) =>
     eventOutcomes(eventTicker, held, listed.get(eventTicker)),

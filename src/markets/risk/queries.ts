@@ -93,10 +93,7 @@ export async function saveSwitch(
 }
 
 /** `isLocked` blocks other changes; orders can still read the switch. */
-export async function findServiceSwitch(
-  orm: Orm,
-  { isLocked = false } = {},
-): Promise<SwitchPart | undefined> {
+export async function findServiceSwitch(orm: Orm, { isLocked = false } = {}) {
   const query = orm.select().from(serviceSwitch);
   const [row] = await (isLocked ? query.for('no key update') : query);
   return row ? toPart(row.state, row.reason, row.updatedAt) : undefined;

@@ -27,11 +27,7 @@ interface SwitchDeps extends ChangeDeps {
 }
 
 /** Reviews the waiting orders after the commit. */
-export async function changeSwitch<T>(
-  deps: SwitchDeps,
-  by: Authority,
-  work: (tx: Tx) => Promise<T>,
-): Promise<T> {
+export async function changeSwitch<T>(deps: SwitchDeps, by: Authority, work: (tx: Tx) => Promise<T>) {
   const changed = await change(deps, by, work);
   deps.live?.reviewWaiting();
   return changed;

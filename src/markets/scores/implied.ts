@@ -48,11 +48,7 @@ export function atMostOfMarket(
     );
 }
 
-function possible(
-  { lowest, highest }: DegreeRange,
-  atLeast: number | null,
-  atMost: number | null,
-): DegreeRange {
+function possible({ lowest, highest }: DegreeRange, atLeast: number | null, atMost: number | null) {
   const isCut = atLeast !== null && (highest === null || highest >= atLeast);
   const isCapped = atMost !== null && (lowest === null || lowest <= atMost);
   return {

@@ -48,11 +48,7 @@ export async function storeGates(
 export const insertRecords = (orm: Orm, records: readonly NewRecord[]): Promise<void> =>
   insertRows(orm, forecastRecords, records);
 
-export async function listOpenRecords(
-  orm: Orm,
-  sources: SourceNames,
-  dates: string[],
-): Promise<ForecastRecord[]> {
+export async function listOpenRecords(orm: Orm, sources: SourceNames, dates: string[]) {
   return orm
     .select()
     .from(forecastRecords)
@@ -134,11 +130,7 @@ type JudgedRow = [
   settledMs: number,
 ];
 
-export async function listRecorded(
-  orm: Orm,
-  sources: SourceNames,
-  since: string,
-): Promise<Pick<ForecastRecord, 'kind' | 'station' | 'date' | 'hour' | 'leadHours'>[]> {
+export async function listRecorded(orm: Orm, sources: SourceNames, since: string) {
   const { kind, station, date, hour, leadHours } = forecastRecords;
   return orm
     .select({ kind, station, date, hour, leadHours })

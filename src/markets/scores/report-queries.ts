@@ -1,7 +1,7 @@
 import { and, desc, eq, gte, isNotNull, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
-import { forecastRecords, type ForecastRecord } from '../learning/table.js';
+import { forecastRecords } from '../learning/table.js';
 import type { TemperatureKind } from '../market/market.js';
 import type { ForecastOutcome } from './diagnostics.js';
 import { ofSources } from './queries.js';
@@ -21,10 +21,7 @@ const askedRows = ({ kind, since, station, leadHours, ...sources }: ReportQuery)
 const calibratedRows = (wanted: ReportQuery) => sql`${askedRows(wanted)} and method <> 'raw_ensemble'`;
 
 /** Newest first, where both model and market had probabilities. */
-export async function listForecastOutcomes(
-  orm: Orm,
-  wanted: ReportQuery & { station: string },
-): Promise<ForecastOutcome[]> {
+export async function listForecastOutcomes(orm: Orm, wanted: ReportQuery & { station: string }) {
   return selectRows<ForecastOutcome>(
     orm,
     sql`
@@ -182,11 +179,7 @@ export async function meanScores(orm: Orm, wanted: ReportQuery): Promise<Means[]
   );
 }
 
-export async function listScoredRecords(
-  orm: Orm,
-  wanted: ReportQuery,
-  limit: number,
-): Promise<ForecastRecord[]> {
+export async function listScoredRecords(orm: Orm, wanted: ReportQuery, limit: number) {
   return orm
     .select()
     .from(forecastRecords)
@@ -201,10 +194,7 @@ export async function listScoredRecords(
 }
 
 /** Cheap to read, and changed by every record written or scored. */
-export async function countRecords(
-  orm: Orm,
-  wanted: ReportQuery,
-): Promise<{ written: number; settled: number; lastSettled: string | null }> {
+export async function countRecords(orm: Orm, wanted: ReportQuery) {
   const [counts] = await orm
     .select({
       written: sql<number>`count(*)::int`,

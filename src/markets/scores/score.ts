@@ -1,4 +1,4 @@
-import type { BracketCost, ModelScore, ForecastRecord } from '../learning/table.js';
+import type { BracketCost, ForecastRecord } from '../learning/table.js';
 import { asksOf, isCrossed, quoteOrder, type OrderBook, type Side } from '../market/book.js';
 import {
   bracketOf,
@@ -81,10 +81,7 @@ export const scoreRecord = (record: ScorableRecord, temperatureF: number) => ({
 });
 
 /** Scores each by the same rules as the mixture. */
-function scoreModels(
-  { kind, brackets, models }: ScorableRecord,
-  temperatureF: number,
-): Record<string, ModelScore> | null {
+function scoreModels({ kind, brackets, models }: ScorableRecord, temperatureF: number) {
   if (!models) return null;
   const step = stepOf(kind);
   return Object.fromEntries(
@@ -255,10 +252,7 @@ export function rankedProbabilityScore(probabilities: readonly number[], outcome
  * their prices, at least zero. A missing bid counts as zero, a missing ask as a dollar. Null if a book is crossed or
  * empty.
  */
-export function impliedProbabilities(
-  books: readonly (OrderBook | undefined)[],
-  outcomes: Outcomes,
-): number[] | null {
+export function impliedProbabilities(books: readonly (OrderBook | undefined)[], outcomes: Outcomes) {
   const mids = books.map(midOf).filter((mid) => mid !== null);
   if (mids.length < books.length) return null;
   const worths = outcomeProbabilities(outcomes, mids);

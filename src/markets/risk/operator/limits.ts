@@ -5,17 +5,12 @@ import { AppError } from '../../../core/errors.js';
 import { formatDollars, parseDollars } from '../../market/money.js';
 import { deleteLimits, findLimits, saveLimits, type LimitsRow } from '../queries.js';
 import { noLimitsDeclared, toEffectiveLimits, type DeclaredLimits } from '../limits.js';
-import { findDifference, type Put, type Source } from '../../../accounts/identity/source.js';
+import { findDifference, type Source } from '../../../accounts/identity/source.js';
 import { getLockedOrganization } from '../../../accounts/identity/organizations/organizations.js';
 import type { limitsSchema } from './schema.js';
 
 /** Effective with the next order. */
-export async function putLimits(
-  tx: Tx,
-  slug: string,
-  declared: DeclaredLimits,
-  source: Source,
-): Promise<Put<LimitsRow>> {
+export async function putLimits(tx: Tx, slug: string, declared: DeclaredLimits, source: Source) {
   const { id: orgId } = await getLockedOrganization(tx, slug);
   const current = await findLimits(tx, orgId);
   const difference = findDifference(toFields(current ?? noLimitsDeclared), toFields(declared));
