@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Clock } from '../../core/time.js';
-import { createRecentMap, type RecentMap } from '../../core/collections.js';
+import { createRecentMap } from '../../core/collections.js';
 import { AppError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
 import { createCachedAnswer, type CachedAnswer, type Sent } from '../../core/http/cached-answer.js';
@@ -56,12 +56,7 @@ interface Answer {
   answer: CachedAnswer;
 }
 
-interface Made {
-  refreshed: Snapshot;
-  source: object;
-  answers: RecentMap<string, Answer>;
-  bankrolls: RecentMap<Micros, Promise<SignalReport>>;
-}
+type Made = ReturnType<typeof begin>;
 
 interface Present {
   made: Made;
@@ -209,14 +204,14 @@ function pageOf(listed: readonly ListedMarket[], filter: MarketFilter) {
   return { markets, nextCursor };
 }
 
-function begin(refreshed: Snapshot): Made {
+function begin(refreshed: Snapshot) {
   const { asOf, sources } = refreshed;
   const source = { asOf: asOf.toISOString(), sources: sources.map(toSourceJson) };
   return {
     refreshed,
     source,
-    answers: createRecentMap(MAX_ANSWERS),
-    bankrolls: createRecentMap(MAX_BANKROLLS),
+    answers: createRecentMap<string, Answer>(MAX_ANSWERS),
+    bankrolls: createRecentMap<Micros, Promise<SignalReport>>(MAX_BANKROLLS),
   };
 }
 

@@ -3,13 +3,13 @@ import { v5 as uuidFrom } from 'uuid';
 import type { AppError } from '../../core/errors.js';
 import { MINUTE_MS } from '../../core/time.js';
 import type { OrderInput } from '../ledger/order-input.js';
-import type { OrderStatus, TradeMode } from '../ledger/orders-table.js';
+import type { OrderStatus } from '../ledger/orders-table.js';
 import { mayRest, worstCost } from '../market/book.js';
 import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import type { FillRow, OrderRow } from './queries.js';
+import type { FillRow, ListFilter, OrderRow } from './queries.js';
 
 /**
  * SHA-256 in hex of every requested field, which identifies the terms of an order. The hash of an order that may not
@@ -152,13 +152,7 @@ export interface Orders {
   /** On the caller's snapshot, so that a page does not contradict its own prices. */
   preview(input: PaperOrder, snapshot: Snapshot): Promise<OrderPreview>;
   /** Newest first. `cursor` is the id of the previous page's last order. */
-  list(filter: {
-    orgId: string;
-    mode?: TradeMode | undefined;
-    ticker?: string | undefined;
-    cursor?: string | undefined;
-    limit: number;
-  }): Promise<{ trades: Trade[]; nextCursor: string | null }>;
+  list(filter: ListFilter): Promise<{ trades: Trade[]; nextCursor: string | null }>;
   find(orgId: string, id: string): Promise<Trade | undefined>;
   /**
    * Cancels an order. An order that has ended stays unchanged. If the venue has not confirmed whether a fill beat the

@@ -21,16 +21,7 @@ import {
 export type OrderRow = typeof tradingOrders.$inferSelect;
 export type FillRow = typeof tradingFills.$inferSelect;
 
-export interface AccountState {
-  existing: { id: string; requestHash: string } | undefined;
-  position: Position | undefined;
-  reserved: Micros;
-  /** Contracts of each side that open orders may still sell, or close by buying the other side. */
-  committed: Record<Side, number>;
-  taken: Taken;
-  /** Listeners for the order's fills. A later query would hold up the account's next order. */
-  listeners: Listener[];
-}
+export type AccountState = Awaited<ReturnType<typeof readState>>;
 
 interface StateRow {
   id: string | null;
@@ -56,7 +47,7 @@ export async function readState(
   tx: Orm,
   { orgId, mode, ticker, idempotencyKey }: Pick<OrderInput, 'orgId' | 'mode' | 'ticker' | 'idempotencyKey'>,
   bookHash: string,
-): Promise<AccountState> {
+) {
   const [row] = await selectRows<StateRow>(
     tx,
     sql`
@@ -84,13 +75,15 @@ export async function readState(
     existing: id === null ? undefined : { id, requestHash: requestHash! },
     position: side === null ? undefined : { side, contracts, ...toPositionMoney(row!) },
     reserved: BigInt(row!.reserved),
+    /** Contracts of each side that open orders may still sell, or close by buying the other side. */
     committed: { yes: committedYes, no: committedNo },
     taken: taken ?? [],
+    /** Listeners for the order's fills. A later query would hold up the account's next order. */
     listeners,
   };
 }
 
-const toPositionMoney = ({ cost, realised, fees }: Pick<StateRow, 'cost' | 'realised' | 'fees'>) => ({
+const toPositionMoney = ({ cost, realised, fees }: StateRow) => ({
   cost: BigInt(cost),
   realised: BigInt(realised),
   fees: BigInt(fees),
@@ -327,22 +320,16 @@ export function listRestingLive(orm: Orm, limit: number): Promise<OrderRow[]> {
     .limit(limit);
 }
 
-export interface QueueCorrection {
-  /** Number of live orders for which the venue has reported a queue position. */
-  orders: number;
-  /** Multiplier for the queue ahead of a new paper order; 1 until enough orders are known. */
-  factor: number;
-}
-
 const LEARNED_DAYS = 30;
 const ENOUGH_ORDERS = 30;
 
 /**
- * Estimates from the account's live orders how far off the paper queue is. The factor is one plus the median difference
- * between the venue's first number and the paper queue's, as a share of the contracts that the book showed at the
- * order's price when the order was sent.
+ * Estimates from the account's live orders how far off the paper queue is. `orders` counts those for which the venue
+ * has reported a queue position. `factor` multiplies the queue ahead of a new paper order. Without enough orders, it is
+ * 1. Otherwise, it is one plus the median difference between the venue's first number and the paper queue's, as a share
+ * of the contracts that the book showed at the order's price when the order was sent.
  */
-export async function readQueueCorrection(orm: Orm, orgId: string, at: Date): Promise<QueueCorrection> {
+export async function readQueueCorrection(orm: Orm, orgId: string, at: Date) {
   const since = new Date(at.getTime() - LEARNED_DAYS * DAY_MS).toISOString();
   const [row] = await selectRows<{ orders: number; median: number | null }>(
     orm,
@@ -360,15 +347,7 @@ export async function readQueueCorrection(orm: Orm, orgId: string, at: Date): Pr
 }
 
 /** A live order whose last request to the venue is in flight, or whose outcome is unknown. */
-export interface UnresolvedOrder {
-  id: string;
-  ticker: string;
-  label: string;
-  since: Date;
-  reason: string | null;
-  /** True if the response is overdue or was lost. */
-  isLost: boolean;
-}
+export type UnresolvedOrder = Awaited<ReturnType<typeof listUnresolved>>[number];
 
 /** A response that takes longer than this is overdue. */
 const OVERDUE_MS = 10_000;
@@ -378,7 +357,7 @@ export async function listUnresolved(
   orm: Orm,
   orgId: string,
   { ticker, at, limit }: { ticker?: string; at: Date; limit: number },
-): Promise<UnresolvedOrder[]> {
+) {
   const { id, label, reason, status, unknownSince, sentAt } = tradingOrders;
   const rows = await orm
     .select({ id, ticker: tradingOrders.ticker, label, reason, unknownSince, sentAt })
@@ -396,6 +375,7 @@ export async function listUnresolved(
   return rows.map(({ unknownSince: unknown, sentAt: sent, ...row }) => {
     const since = (unknown ?? sent)!;
     const isOverdue = at.getTime() - since.getTime() > OVERDUE_MS;
+    // The response is overdue or was lost.
     return { ...row, since, isLost: isOverdue || (unknown !== null && row.reason !== null) };
   });
 }

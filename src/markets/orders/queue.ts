@@ -82,15 +82,8 @@ interface QueueFill {
   print: Print;
 }
 
-export interface QueuePlace {
-  queueAhead: number;
-  seen: PrintsSeen;
-}
-
-export interface QueueStep {
-  fills: QueueFill[];
-  places: Map<string, QueuePlace>;
-}
+export type QueuePlace = ReturnType<typeof placeOf>;
+export type QueueStep = ReturnType<typeof advanceQueue>;
 
 interface RankedOrder extends QueuedOrder {
   /** Unix time in milliseconds; older prints have been applied. */
@@ -109,7 +102,7 @@ export function advanceQueue(
   orders: readonly QueuedOrder[],
   { prints, through }: KnownPrints,
   shown: ShownBook | undefined,
-): QueueStep {
+) {
   const ranked = orders.map(toRanked).toSorted(byPriority);
   const fills: QueueFill[] = [];
   const usable = shown && shown.at <= through ? shown : undefined;
@@ -160,7 +153,7 @@ function cutQueues(ranked: RankedOrder[], { at, book, isShallow }: ShownBook): v
       order.queueAhead = Math.min(order.queueAhead, aheadOf(book, isShallow, order.bid) ?? Infinity);
 }
 
-function placeOf({ queueAhead, from, counted }: RankedOrder, settled: number): QueuePlace {
+function placeOf({ queueAhead, from, counted }: RankedOrder, settled: number) {
   const at = Math.max(from, settled);
   const recent = Object.fromEntries([...counted].filter(([, ms]) => ms >= at));
   return { queueAhead, seen: { at: new Date(at).toISOString(), counted: recent } };

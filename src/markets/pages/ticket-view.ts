@@ -21,7 +21,7 @@ import { bestPrice, ticketFields } from './ticket-form.js';
 import { addCounts, isCount, MAX_CONTRACTS, perContract } from '../market/contracts.js';
 import { feeRuleOf } from '../market/fees.js';
 import type { RiskLimits } from '../risk/limits.js';
-import type { TradingSwitch } from '../risk/queries.js';
+import type { TradingSwitch } from '../risk/switches.js';
 
 export interface TicketFacts extends Pick<
   ReviewInput,

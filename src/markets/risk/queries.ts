@@ -16,14 +16,6 @@ export interface SwitchPart extends SwitchInput {
   changedAt: Date | null;
 }
 
-export interface TradingSwitch {
-  state: SwitchState;
-  service: SwitchPart;
-  operator: SwitchPart;
-  /** Null if never set, or if the member's account is gone. */
-  own: SwitchPart & { by: { id: string; name: string } | null };
-}
-
 export interface LimitsRow extends DeclaredLimits {
   updatedAt: Date;
 }
@@ -47,10 +39,7 @@ export async function deleteLimits(tx: Tx, orgId: string): Promise<void> {
 }
 
 /** A switch that was never set is undefined. */
-export async function findSwitches(
-  orm: Orm,
-  orgId: string,
-): Promise<{ [Owner in 'service' | 'operator' | 'own']: TradingSwitch[Owner] | undefined }> {
+export async function findSwitches(orm: Orm, orgId: string) {
   const [row] = await orm
     .select({ service: serviceSwitch, own: tradingSwitches, userId: users.id, userName: users.name })
     .from(sql`(select 1) as one`)
@@ -64,6 +53,7 @@ export async function findSwitches(
     own: own
       ? {
           ...toPart(own.ownState, own.ownReason, own.ownAt),
+          /** Null if never set, or if the member's account is gone. */
           by: userId === null || userName === null ? null : { id: userId, name: userName },
         }
       : undefined,

@@ -15,7 +15,6 @@ import {
   findSwitches,
   saveServiceSwitch,
   saveSwitch,
-  type TradingSwitch,
   type SwitchPart,
   type SwitchInput,
 } from './queries.js';
@@ -41,7 +40,9 @@ export const isOpened = (before: SwitchState, after: SwitchState): boolean =>
 
 const untouched: SwitchPart = { state: 'open', reason: null, changedAt: null };
 
-export async function readSwitch(orm: Orm, orgId: string): Promise<TradingSwitch> {
+export type TradingSwitch = Awaited<ReturnType<typeof readSwitch>>;
+
+export async function readSwitch(orm: Orm, orgId: string) {
   const found = await findSwitches(orm, orgId);
   const parts = {
     service: found.service ?? untouched,
