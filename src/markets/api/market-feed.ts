@@ -71,7 +71,7 @@ export function createMarketFeed(instance: string) {
       for (const market of data.markets) {
         const known = before.get(market.ticker);
         const probability = probabilities.get(market.ticker) ?? null;
-        entries.set(market.ticker, toEntry({ market, probability, snapshot }, known));
+        entries.set(market.ticker, toEntry(snapshot, market, probability, known));
         removals.delete(market.ticker);
       }
       for (const [ticker, { stationId }] of before)
@@ -102,14 +102,12 @@ export function createMarketFeed(instance: string) {
   };
 }
 
-interface EntryFacts {
-  market: ListedMarket;
-  probability: number | null;
-  snapshot: Snapshot;
-}
-
-function toEntry({ market, probability, snapshot }: EntryFacts, known: Entry | undefined): Entry {
-  const { data, sequence } = snapshot;
+function toEntry(
+  { data, sequence }: Snapshot,
+  market: ListedMarket,
+  probability: number | null,
+  known: Entry | undefined,
+): Entry {
   const book = data.books.get(market.ticker) ?? emptyBook;
   const { bookState: state } = toBookStateJson(data, market.ticker);
   const before = known?.from;

@@ -2,7 +2,7 @@ import { formatCount, formatPrice } from '../../core/pages/format.js';
 import { AppError, type ErrorPlace } from '../../core/errors.js';
 import { asksOf, bidsOf, emptyBook, isCrossed, matchOrder, type OrderBook } from '../market/book.js';
 import { ORDER_SIZE, isOrderSize } from '../market/contracts.js';
-import { feeRuleOf, type FeeRule } from '../market/fees.js';
+import { feeRuleOf } from '../market/fees.js';
 import { isOnTick, isPlaced, WEATHER_SHARD, type ListedMarket } from '../market/market.js';
 import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
 import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
@@ -10,12 +10,7 @@ import { ageOf, type Snapshot, type SnapshotReads } from '../snapshot/snapshot.j
 import type { OrderInput } from '../ledger/order-input.js';
 import { findNearExtreme } from '../signals/near-extreme.js';
 
-export interface TradableMarket {
-  snapshot: Snapshot;
-  market: ListedMarket;
-  book: OrderBook;
-  feeRule: FeeRule;
-}
+export type TradableMarket = ReturnType<typeof requireTradable>;
 
 type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 'limitPrice' | 'rest'>;
 
@@ -28,7 +23,7 @@ export function requireTradable(
   snapshots: SnapshotReads,
   { ticker, contracts, limitPrice, mode, rest }: AskedOrder & Pick<OrderInput, 'mode'>,
   nowMs: number,
-): TradableMarket {
+) {
   const snapshot = requireFresh(snapshots, nowMs);
   const market = snapshot.markets.get(ticker);
   if (!market) throw new AppError('unknown_market', `There is no market ${ticker}.`);

@@ -269,20 +269,13 @@ export async function checkAndSend(orm: Orm, input: OrderInput, deps: Transactio
   return { latencyMs, book, within: withinLimit(book, input) };
 }
 
-interface CheckedOrder {
-  tx: Tx;
-  accepted: AcceptedOrder;
-  /** For a paper order, minus the liquidity taken by earlier paper orders. */
-  book: OrderBook;
-  outlay: Micros;
-}
-
+/** `book` is, for a paper order, minus the liquidity taken by earlier paper orders. */
 async function check(
   orm: Orm,
   input: OrderInput,
   { snapshots, clock, paperCash }: TransactionDeps,
   sent: ArrivedOrder | undefined,
-): Promise<CheckedOrder | PlacedOrder> {
+) {
   const cash = await lockOrOpen(orm, input, { clock, paperCash });
   // Read again, because time has passed and books have changed while the order waited.
   const at = new Date(clock.now());

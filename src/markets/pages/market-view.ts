@@ -39,7 +39,6 @@ function toSettlementView(
   const { source, rulesText } = first.settlement;
   const evidence = isStation(station) && station.evidence !== 'rules text only' ? station.evidence : null;
   return {
-    isHour: kind === 'hourly',
     start,
     end,
     offset: `UTC−${-station.standardOffsetHours}`,
@@ -181,10 +180,9 @@ const toModels = ({ models = [] }: DayForecast, source: string) =>
     .toSorted((a, b) => b.weight - a.weight)
     .map(({ model, ...part }) => ({ ...part, name: modelName(source, model) }));
 
-function toRunning({ kind, running, distribution: { atLeast, atMost } }: DayForecast) {
+function toRunning({ running, distribution: { atLeast, atMost } }: DayForecast) {
   return (
     running && {
-      isMaximum: kind === 'daily_maximum',
       reachedF: atLeast ?? atMost ?? 0,
       stays: running.stays,
       hour: running.hour === null ? null : formatHour(running.hour),
@@ -217,7 +215,7 @@ function toCorrection({ fit, seasonalFit }: DayForecast) {
 export const findWinner = (markets: readonly Market[]): Market | undefined =>
   markets.findLast((market) => expectedPayout(market) === DOLLAR);
 
-function toSettled({ kind, markets }: MarketEvent) {
+function toSettled({ markets }: MarketEvent) {
   const winner = findWinner(markets);
   const isDecided = markets.every((market) => expectedPayout(market) !== null);
   const temperature = markets.find(
@@ -232,7 +230,7 @@ function toSettled({ kind, markets }: MarketEvent) {
     winner: winner ? bracketLabel(winner.bracket) : null,
     isNothing: !winner && isDecided && !fair,
     isFair: fair !== undefined,
-    isThreshold: kind === 'hourly',
+
     isDetermined: markets.every(({ settlementValue }) => settlementValue !== null),
     isFinal: markets.every(({ status }) => status === 'finalized'),
     isDisputed: markets.some(({ status }) => status === 'disputed'),

@@ -10,7 +10,6 @@ import { findPlace, seriesOfCity, stations } from '../market/stations.js';
 import {
   orderSorts,
   type ListedOrder,
-  type OrderFilter,
   type OrderPosition,
   type OrderSort,
 } from '../portfolio/order-queries.js';
@@ -54,13 +53,7 @@ const ordersQuerySchema = z.object({
   cursor: z.string().optional(),
 });
 
-export interface OrdersRequest {
-  filter: OrderFilter;
-  sort: OrderSort;
-  after: OrderPosition | undefined;
-}
-
-export function readOrdersRequest(query: FormFields): OrdersRequest {
+export function readOrdersRequest(query: FormFields) {
   const { mode, status, station, from, to, sort, cursor } = parseQueryForm(ordersQuerySchema, query);
   if (from !== undefined && to !== undefined && from > to)
     throw fieldError('from', 'must not be after the last day');

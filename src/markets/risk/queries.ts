@@ -231,16 +231,13 @@ export async function selectRisk(
   return row!;
 }
 
-export interface LargestOrders {
-  largestOrder: number;
-  dearestOrder: bigint;
-}
+export type LargestOrders = Awaited<ReturnType<typeof selectLargestOrders>>;
 
 /** Counts from `midnight`. Order ids sort by time. */
 export async function selectLargestOrders(
   orm: Orm,
   { orgId, mode, midnight }: { orgId: string; mode: TradeMode; midnight: Date },
-): Promise<LargestOrders> {
+) {
   const firstId = `${midnight.getTime().toString(16).padStart(12, '0')}${'0'.repeat(20)}`;
   const [row] = await selectRows<{ largest: string; dearest: string }>(
     orm,
