@@ -86,10 +86,8 @@ const isDangerous = (current: Organization, wanted: Parameters<typeof putOrganiz
   marketAccesses.indexOf(wanted.marketAccess ?? 'none') > marketAccesses.indexOf(current.marketAccess);
 
 export function addArchive(router: Router, deps: ConsoleDeps): void {
-  const confirmed = requireConfirmation(deps.clock);
-
   addForm(router, '/customers/:slug/archive', {
-    before: [confirmed],
+    before: [requireConfirmation(deps.clock)],
     async act(req, res, fields) {
       const { slug } = await readCustomer(deps, req);
       const archived = parseInput(archiveSchema, fields).archived === 'yes';

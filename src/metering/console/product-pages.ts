@@ -221,10 +221,8 @@ async function readUse({ db, clock }: ConsoleDeps, product: Product, after = pro
 }
 
 function addArchive(router: Router, deps: ConsoleDeps): void {
-  const confirmed = requireConfirmation(deps.clock);
-
   addForm(router, '/products/:slug/archive', {
-    before: [confirmed],
+    before: [requireConfirmation(deps.clock)],
     async act(req, res, fields) {
       const slug = readSlug(req, 'product');
       const archived = parseInput(archiveSchema, fields).archived === 'yes';
