@@ -2,7 +2,7 @@ import type { Router } from 'express';
 import { z } from 'zod';
 import { nameField, parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
-import { addForm, fieldError } from '../core/pages/form.js';
+import { addForm, fieldError, startForm } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { filledIn } from '../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
@@ -56,13 +56,12 @@ export function addNew(router: Router, deps: CustomerDeps, forget: () => void): 
       else res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
     },
     async show(req, res, form) {
-      const isNew = Object.keys(form.values).length === 0;
       const data: { view: string; data: object }[] = [];
       for (const part of parts) data.push({ view: part.view, data: await part.read(deps.db.orm) });
       const page = { view: 'console/new-customer', title: 'New customer', section: 'customers' };
       await renderPage(deps, req, res, page, {
         // The choice with the least risk.
-        form: isNew ? { ...form, values: { marketAccess: 'none' } } : form,
+        form: startForm(form, { marketAccess: 'none' }),
         parts: data,
         hasMarkets,
         hasMail: mail !== undefined,
