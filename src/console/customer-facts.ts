@@ -13,12 +13,7 @@ export interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log' | 'metric
   summary: CustomerSummary;
 }
 
-export interface AllFacts {
-  atMs: number;
-  /** By customer. The page puts newer facts of the listed ones here. */
-  facts: Map<string, SortedFacts>;
-  failingWebhooks: number;
-}
+export type AllFacts = Awaited<ReturnType<typeof readAllFacts>>;
 
 /** A larger installation's page shows older figures, or none. */
 const PATIENCE_MS = 500;
@@ -45,10 +40,11 @@ export function createReader(deps: CustomerDeps) {
   return { read, forget: () => (latest = undefined) };
 }
 
-async function readAllFacts({ db, clock, summary }: CustomerDeps): Promise<AllFacts> {
+async function readAllFacts({ db, clock, summary }: CustomerDeps) {
   const atMs = clock.now();
   const ids = await findIds(db, sql`true`);
-  const facts: AllFacts['facts'] = new Map();
+  /** By customer. The page puts newer facts of the listed ones here. */
+  const facts = new Map<string, SortedFacts>();
   for (const some of inChunks(ids, READ_CUSTOMERS))
     for (const [id, { keys, signals }] of await summary.read(db, atMs, some, false))
       facts.set(id, { keys, signals });

@@ -30,7 +30,7 @@ export interface CustomerSummary {
   ): Promise<Map<string, CustomerFacts>>;
   /** Above the list. */
   tiles(facts: readonly SortedFacts[]): Tile[];
-  panel: CustomerPanel;
+  panel: { view: string; read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object> };
   /** The main changes, beside a customer's name. Relative to its page. */
   actions: readonly { label: string; path: string }[];
   newCustomer: NewCustomerPart;
@@ -60,11 +60,6 @@ export interface Tile {
   query: { signal?: string; sort?: string };
   /** Above 0. */
   tone?: Flag['tone'];
-}
-
-interface CustomerPanel {
-  view: string;
-  read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object>;
 }
 
 export interface SortedFacts {

@@ -22,16 +22,9 @@ const PAGE_SIZE = 50;
 /** `cursor` is the previous page's last slug. */
 const querySchema = z.object({ cursor: slugSchema.optional() });
 
-interface PlanView {
-  name: string;
-  state: string;
-  startsAt: Date;
-  trialEndsAt: Date | null;
-}
-
 export function entitlementPages(
   context: Context,
-  readPlan: (orm: Orm, orgId: string, now: Date) => Promise<PlanView | undefined>,
+  readPlan: (orm: Orm, orgId: string, now: Date) => Promise<object | undefined>,
 ): Router {
   const { db, clock } = context;
   const router = pageRouter();
