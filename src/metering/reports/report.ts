@@ -26,24 +26,11 @@ import { listSeries } from './operator/queries.js';
 import { parsePeriod, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
 
-export interface UsageRequest extends Omit<z.output<typeof usageQuerySchema>, 'range' | 'sum'> {
-  path: string;
-  period: Period;
-  /** An hour of the day; only the list of events is narrowed to it. */
-  hour: string | undefined;
-  values: Record<string, string>;
-  isSum: boolean;
-  showsKeys: boolean;
-  isOfSubject: boolean;
-}
+export type UsageRequest = ReturnType<typeof parseUsageRequest>;
 
 export const DIMENSION = 'dimension.';
 
-export function parseUsageRequest(
-  query: object,
-  now: Date,
-  viewer: Pick<Viewer, 'home' | 'subject'>,
-): UsageRequest {
+export function parseUsageRequest(query: object, now: Date, viewer: Pick<Viewer, 'home' | 'subject'>) {
   requireOnce(query);
   const { range, sum, ...request } = parseInput(usageQuerySchema, query);
   const { hour } = range === 'day' ? parseInput(rangeSchemas.day, query) : {};
@@ -59,6 +46,7 @@ export function parseUsageRequest(
     showsKeys,
     path: `${viewer.home}/usage`,
     isOfSubject: viewer.subject !== undefined,
+    /** An hour of the day; only the list of events is narrowed to it. */
     hour,
     isSum: sum === '1' && range === 'month',
     period: parsePeriod(range, query, now),
