@@ -20,11 +20,6 @@ import {
 import type { Narrowing } from './page-queries.js';
 import { eventsQuerySchema } from './page-schema.js';
 
-/** An idempotency key looks up that event alone; the other fields are ignored. Times are RFC 3339 in UTC. */
-export interface EventsRequest extends z.output<typeof eventsQuerySchema> {
-  after: EventPosition | undefined;
-}
-
 export interface EventFilter {
   from?: string | undefined;
   to?: string | undefined;
@@ -32,7 +27,8 @@ export interface EventFilter {
   part?: Narrowing | undefined;
 }
 
-export function parseEventsRequest(query: object): EventsRequest {
+/** An idempotency key looks up that event alone; the other fields are ignored. Times are RFC 3339 in UTC. */
+export function parseEventsRequest(query: object) {
   requireOnce(query);
   const request = parseInput(eventsQuerySchema, query);
   const { from, to, cursor } = request;
