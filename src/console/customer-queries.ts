@@ -117,12 +117,8 @@ const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toI
 
 const isFailing = sql.raw('(failing_since is not null and is_enabled or disabled_reason is not null)');
 
-export const listFailures = (
-  orm: Orm,
-  orgId: string,
-  limit: number,
-): Promise<{ url: string; since: string }[]> =>
-  selectRows(
+export const listFailures = (orm: Orm, orgId: string, limit: number) =>
+  selectRows<{ url: string; since: string }>(
     orm,
     sql`select url, ${timeText(sql`failing_since`)} as since from webhook_endpoints
       where org_id = ${orgId}::uuid and failing_since is not null order by failing_since desc limit ${limit}`,

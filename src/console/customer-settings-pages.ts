@@ -2,7 +2,7 @@ import type { Router } from 'express';
 import { z } from 'zod';
 import { nameField, parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
-import { addForm, fieldError } from '../core/pages/form.js';
+import { addForm, fieldError, startForm } from '../core/pages/form.js';
 import { filledIn } from '../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
 import { stripeCustomerField } from '../accounts/identity/operator/schema.js';
@@ -69,7 +69,7 @@ export function addSettings(router: Router, deps: CustomerDeps): void {
         notices: { saved: 'Saved. It takes effect on the next request.' },
       };
       await renderCustomer(deps, req, res, page, customer, {
-        form: Object.keys(form.values).length > 0 ? form : { ...form, values: given },
+        form: startForm(form, given),
         hasMarkets: config.hasMarkets,
         hasSingleSignOn: config.singleSignOn !== undefined || customer.requireSingleSignOn,
       });
@@ -86,10 +86,8 @@ const isDangerous = (current: Organization, wanted: Parameters<typeof putOrganiz
   marketAccesses.indexOf(wanted.marketAccess ?? 'none') > marketAccesses.indexOf(current.marketAccess);
 
 export function addArchive(router: Router, deps: ConsoleDeps): void {
-  const confirmed = requireConfirmation(deps.clock);
-
   addForm(router, '/customers/:slug/archive', {
-    before: [confirmed],
+    before: [requireConfirmation(deps.clock)],
     async act(req, res, fields) {
       const { slug } = await readCustomer(deps, req);
       const archived = parseInput(archiveSchema, fields).archived === 'yes';

@@ -2,7 +2,7 @@ import type { Router } from 'express';
 import { z } from 'zod';
 import { nameField, parseInput } from '../core/http/validate.js';
 import { toAddress } from '../core/pages/address.js';
-import { addForm, fieldError } from '../core/pages/form.js';
+import { addForm, fieldError, startForm } from '../core/pages/form.js';
 import { renderPage } from '../core/pages/layout.js';
 import { filledIn } from '../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
@@ -26,7 +26,7 @@ const newSchema = z.object({
 /** The customer, its plan and its owner's invitation are one transaction. */
 export function addNew(router: Router, deps: CustomerDeps, forget: () => void): void {
   const { hasMarkets, mail } = deps.config;
-  const parts = deps.summaries.flatMap(({ newCustomer }) => newCustomer ?? []);
+  const part = deps.summary.newCustomer;
 
   addForm(router, '/new-customer', {
     async act(req, res, fields) {
@@ -39,35 +39,31 @@ export function addNew(router: Router, deps: CustomerDeps, forget: () => void): 
         slug: slugSchema.refine(() => !isTaken, 'is taken by another customer'),
       });
       const { slug, name, email, marketAccess = 'none' } = parseInput(schema, filledIn(withEmail(fields)));
-      const { customer, invitation, ends } = await changeAsOperator(deps, req, res, async (tx, source) => {
+      const { customer, invitation, end } = await changeAsOperator(deps, req, res, async (tx, source) => {
         if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
         if (email !== undefined) await confirmDanger(tx, res, source);
         const { resource } = await putOrganization(tx, slug, { name: name.trim(), marketAccess }, source);
-        const ends = [];
-        for (const part of parts) ends.push(await part.begin(tx, slug, fields, source));
+        const end = await part.begin(tx, slug, fields, source);
         const owner = email === undefined ? undefined : { email, role: 'owner' as const, days: 7 };
         const invited =
           owner && (await inviteAsOperator(tx, resource.id, owner, personOf(res).userId, source, mail));
-        return { customer: resource, ends, invitation: owner && invited && { ...owner, ...invited } };
+        return { customer: resource, end, invitation: owner && invited && { ...owner, ...invited } };
       });
-      for (const end of ends) end(deps.metrics);
+      end(deps.metrics);
       forget();
       if (invitation) await showInvitation(deps, req, res, customer, invitation);
       else res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
     },
     async show(req, res, form) {
-      const isNew = Object.keys(form.values).length === 0;
-      const data: { view: string; data: object }[] = [];
-      for (const part of parts) data.push({ view: part.view, data: await part.read(deps.db.orm) });
       const page = { view: 'console/new-customer', title: 'New customer', section: 'customers' };
       await renderPage(deps, req, res, page, {
         // The choice with the least risk.
-        form: isNew ? { ...form, values: { marketAccess: 'none' } } : form,
-        parts: data,
+        form: startForm(form, { marketAccess: 'none' }),
+        part: { view: part.view, data: await part.read(deps.db.orm) },
         hasMarkets,
         hasMail: mail !== undefined,
       });
     },
-    codes: new Set(parts.flatMap(({ codes }) => codes)),
+    codes: new Set(part.codes),
   });
 }

@@ -57,7 +57,6 @@ async function showLink(
 }
 
 function addOperators(router: Router, deps: ConsoleDeps): void {
-  const confirmed = requireConfirmation(deps.clock);
   const notices = {
     removed: 'Operator removed. They lose access to the console, starting with the next request.',
   };
@@ -69,7 +68,7 @@ function addOperators(router: Router, deps: ConsoleDeps): void {
   });
 
   addForm(router, '/operators/invite', {
-    before: [confirmed],
+    before: [requireConfirmation(deps.clock)],
     async act(req, res, fields) {
       const typed = normalizeEmail(textField(fields, 'email') ?? '');
       const { email } = parseInput(inviteSchema, { ...fields, email: typed });
@@ -87,10 +86,8 @@ function addOperators(router: Router, deps: ConsoleDeps): void {
 }
 
 function addRemoval(router: Router, deps: ConsoleDeps): void {
-  const confirmed = requireConfirmation(deps.clock);
-
   addForm(router, '/operators/:userId/remove', {
-    before: [confirmed],
+    before: [requireConfirmation(deps.clock)],
     async act(req, res) {
       const userId = readPathId(req, 'userId', 'operator');
       await changeAsOperator(deps, req, res, (tx, source) => removeOperator(tx, userId, source));
@@ -146,10 +143,8 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
 }
 
 function addLinks(router: Router, deps: ConsoleDeps): void {
-  const confirmed = requireConfirmation(deps.clock);
-
   addForm(router, '/people/:userId/link', {
-    before: [confirmed],
+    before: [requireConfirmation(deps.clock)],
     async act(req, res, fields) {
       const { kind } = parseInput(linkSchema, fields);
       const { email, ...made } = await changeAsOperator(deps, req, res, async (tx, source) => {

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { AppError } from '../core/errors.js';
 import { fromCursor } from '../core/http/page.js';
 import { text } from '../core/http/validate.js';
-import { renderPage } from '../core/pages/layout.js';
+import { renderPage, type Page } from '../core/pages/layout.js';
 import { slugSchema } from '../accounts/identity/operator/schema.js';
 import { findOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
 import { say } from '../accounts/audit/wording.js';
@@ -73,33 +73,18 @@ export function linkToTabs(deps: ConsoleDeps, { slug }: Organization) {
   };
 }
 
-export interface CustomerPage {
-  view: string;
-  tab: string;
-  title: string;
-  notices?: Record<string, string>;
-  noticeTone?: 'good' | 'info';
-}
-
 export function renderCustomer(
   deps: ConsoleDeps,
   req: Request,
   res: Response,
-  { view, tab, title, notices = {}, noticeTone = 'good' }: CustomerPage,
+  { tab, title, ...page }: Page & { tab: string },
   customer: Organization,
   data: object,
 ): Promise<void> {
   const base = addressOf(customer.slug);
   const tabs = [...ownTabs, ...deps.tabs].sort((a, b) => a.place - b.place);
-  const page = {
-    view,
-    head: 'console/head',
-    title: `${title}: ${customer.name}`,
-    section: 'customers',
-    notices,
-    noticeTone,
-  };
-  return renderPage(deps, req, res, page, {
+  const shown = { ...page, head: 'console/head', title: `${title}: ${customer.name}`, section: 'customers' };
+  return renderPage(deps, req, res, shown, {
     ...data,
     customer,
     base,

@@ -103,10 +103,8 @@ export function customerPeoplePages(deps: ConsoleDeps): Router {
 }
 
 function addInvitations(router: Router, deps: ConsoleDeps): void {
-  const confirmed = requireConfirmation(deps.clock);
-
   addForm(router, '/customers/:slug/invite', {
-    before: [confirmed],
+    before: [requireConfirmation(deps.clock)],
     async act(req, res, fields) {
       const customer = await readCustomer(deps, req);
       const { days, ...input } = parseInput(inviteSchema, withEmail(fields));
@@ -141,8 +139,6 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
 
 function addMember(router: Router, deps: ConsoleDeps): void {
   const { db } = deps;
-  const confirmed = requireConfirmation(deps.clock);
-
   const readMember = async (req: Request) => {
     const customer = await readCustomer(deps, req);
     return {
@@ -168,7 +164,7 @@ function addMember(router: Router, deps: ConsoleDeps): void {
   router.get('/customers/:slug/people/:userId', (req, res) => show(req, res, newForm()));
 
   addForm(router, '/customers/:slug/people/:userId/role', {
-    before: [confirmed],
+    before: [requireConfirmation(deps.clock)],
     async act(req, res, fields) {
       const { customer, member } = await readMember(req);
       const { role } = parseInput(roleSchema.pick({ role: true }), fields);
@@ -181,7 +177,7 @@ function addMember(router: Router, deps: ConsoleDeps): void {
   });
 
   addForm(router, '/customers/:slug/people/:userId/remove', {
-    before: [confirmed],
+    before: [requireConfirmation(deps.clock)],
     async act(req, res) {
       const { customer, member } = await readMember(req);
       await changeAsOperator(deps, req, res, (tx, source) =>

@@ -128,11 +128,10 @@ export function personPages(deps: ConsoleDeps): Router {
 
 function addAction(router: Router, deps: ConsoleDeps, action: Action): void {
   const { title, effects, work } = actions[action];
-  const confirmed = requireConfirmation(deps.clock);
   const path = `/people/:userId/${action}`;
 
   addForm(router, path, {
-    before: [confirmed],
+    before: [requireConfirmation(deps.clock)],
     async act(req, res) {
       const { id, email } = await readPerson(deps.db.orm, req);
       await changeAsOperator(deps, req, res, async (tx, source) => {

@@ -63,11 +63,7 @@ export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Sect
 }
 
 /** Products' sections are between the dashboard's own. */
-export async function listSections(
-  orm: Orm,
-  sections: readonly Section[],
-  me: SessionPrincipal,
-): Promise<Section[]> {
+export async function listSections(orm: Orm, sections: readonly Section[], me: SessionPrincipal) {
   const shown = [...firstSections, ...sections, ...lastSections].filter(
     ({ isShownTo }) => !isShownTo || isShownTo(me),
   );

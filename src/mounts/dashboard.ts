@@ -153,7 +153,7 @@ function consolePages(context: Context, products: Running['products'], wording: 
     customerPages({
       ...deps,
       wording,
-      summaries: present(products.map((product) => product.customerSummary)),
+      summary: present(products.map((product) => product.customerSummary))[0]!,
     }),
     customerPeoplePages(deps),
     customerKeyPages(deps),

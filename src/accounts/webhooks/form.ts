@@ -1,5 +1,12 @@
 import { newFormId } from '../../core/ids.js';
-import { listField, renewForm, textField, type FormFields, type FormState } from '../../core/pages/form.js';
+import {
+  startForm,
+  listField,
+  renewForm,
+  textField,
+  type FormFields,
+  type FormState,
+} from '../../core/pages/form.js';
 import { parseInput } from '../../core/http/validate.js';
 import { whyRefused, type EndpointDeps, type EndpointInput } from './endpoints.js';
 import type { EndpointRow } from './queries.js';
@@ -58,17 +65,14 @@ export function createEndpointForms(
 
     toNewView(form: FormState, nowMs: number) {
       const id = newFormId(nowMs);
-      const shown = fillIn(form, { id, format: 'standard', url: '', livemode: 'true', allTypes: 'true' });
+      const shown = startForm(form, { id, format: 'standard', url: '', livemode: 'true', allTypes: 'true' });
       return { form: renewForm(shown, id), types, isLocal, formats: formatChoices };
     },
 
     toEditView(form: FormState, { format, url, types: own, livemode, isEnabled }: EndpointRow) {
       const allTypes = own.length === typeNames.length ? 'true' : '';
       const values = { format, url, types: own, allTypes, livemode: String(livemode) };
-      return { form: fillIn(form, { ...values, isEnabled: isEnabled ? 'true' : '' }), types, isLocal };
+      return { form: startForm(form, { ...values, isEnabled: isEnabled ? 'true' : '' }), types, isLocal };
     },
   };
 }
-
-const fillIn = (form: FormState, values: FormFields): FormState =>
-  Object.keys(form.values).length > 0 ? form : { ...form, values };

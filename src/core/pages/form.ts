@@ -18,6 +18,10 @@ export interface FormState {
 
 export const newForm = (values: FormFields = {}): FormState => ({ values, errors: {}, problem: undefined });
 
+/** @param values of a form that nobody has filled in yet */
+export const startForm = (form: FormState, values: FormFields): FormState =>
+  Object.keys(form.values).length > 0 ? form : { ...form, values };
+
 /** Any other error is shown on an error page. */
 const formCodes = new Set<ErrorCode>([
   'invalid_request',

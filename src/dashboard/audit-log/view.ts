@@ -2,14 +2,7 @@ import { findPeople, listAuditRows, type AuditRow } from '../../accounts/audit/q
 import { findOperatorNames } from '../../accounts/identity/users/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { isUuid } from '../../core/http/request.js';
-import {
-  linkTo,
-  nameTargets,
-  toSentence,
-  toText,
-  type Part,
-  type Wording,
-} from '../../accounts/audit/wording.js';
+import { linkTo, nameTargets, toSentence, toText, type Wording } from '../../accounts/audit/wording.js';
 
 export interface Actor {
   id: string;
@@ -19,15 +12,11 @@ export interface Actor {
 }
 
 /** `actors` must come from the Organization's own log: ids could reveal who other Users are. */
-export async function readActors(
-  orm: Orm,
-  orgId: string,
-  actors: Iterable<string>,
-): Promise<(actor: string) => Actor> {
+export async function readActors(orm: Orm, orgId: string, actors: Iterable<string>) {
   const ids = [...new Set(actors)].filter((actor) => isUuid(actor));
   const people = ids.length === 0 ? [] : await findPeople(orm, orgId, ids);
   const byId = new Map(people.map((person) => [person.id, person]));
-  return (id) => {
+  return (id: string): Actor => {
     const person = byId.get(id);
     if (person)
       return {
@@ -54,15 +43,11 @@ export async function readActors(
 }
 
 /** For pages. Exports keep the logged ids. */
-export async function nameOperators(
-  orm: Orm,
-  actors: Iterable<string>,
-  actorOf: (actor: string) => Actor,
-): Promise<(actor: string) => Actor> {
+export async function nameOperators(orm: Orm, actors: Iterable<string>, actorOf: (id: string) => Actor) {
   const emails = [...new Set(actors)].filter((id) => id.startsWith(OPERATOR)).map(toEmail);
   const found = emails.length === 0 ? [] : await findOperatorNames(orm, emails);
   const names = new Map(found.map(({ name, email }) => [email, name]));
-  return (id) => {
+  return (id: string): Actor => {
     const name = id.startsWith(OPERATOR) ? names.get(toEmail(id)) : undefined;
     return name === undefined ? actorOf(id) : { id, name, email: toEmail(id), note: 'operator' };
   };
@@ -71,18 +56,9 @@ export async function nameOperators(
 const OPERATOR = 'operator:';
 const toEmail = (actor: string): string => actor.slice(OPERATOR.length);
 
-export interface EntryView extends Omit<AuditRow, 'orgId' | 'actor' | 'details'> {
-  actor: Actor;
-  what: Part[];
-  href: string | undefined;
-  facts: Fact[];
-}
+export type EntryView = ReturnType<typeof toEntryView>;
 
-export function toEntryView(
-  wording: Wording,
-  { details, ...row }: Omit<AuditRow, 'orgId'>,
-  actor: Actor,
-): EntryView {
+export function toEntryView(wording: Wording, { details, ...row }: Omit<AuditRow, 'orgId'>, actor: Actor) {
   return {
     ...row,
     actor,

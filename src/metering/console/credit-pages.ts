@@ -10,6 +10,7 @@ import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
+  startForm,
   listField,
   newForm,
   textField,
@@ -151,10 +152,9 @@ function addGrant(router: Router, deps: CreditPagesDeps): void {
   const show = async (req: Request, res: Response, form: FormState) => {
     const { customer, mode, now } = await readAccount(deps, req, form.values);
     const products = await listPricedProducts(orm, MAX_PRODUCTS);
-    const isNew = Object.keys(form.values).length === 0;
     const page = { view: 'metering/console/credit-grant', tab: 'credits', title: 'Grant credits' };
     await renderCustomer(deps, req, res, page, customer, {
-      form: { ...form, values: isNew ? { mode, priority: '50', grantKey: newKey(now) } : form.values },
+      form: startForm(form, { mode, priority: '50', grantKey: newKey(now) }),
       products: products.map(({ slug, name }) => ({ value: slug, label: name, note: slug })),
       now,
     });

@@ -11,15 +11,15 @@ import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
 import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
 import { accountOf } from '../credits/statements.js';
 import { toUseTrend } from '../dashboard/overview.js';
-import { toCap } from '../reports/caps.js';
+import { toCap } from '../entitlements/caps.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
+import { toSubjectLimits } from '../entitlements/pages.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
 import { PACE_DAYS, project, type ProjectedGrant } from '../reports/credits/view.js';
 import { addMonths, parsePeriod } from '../reports/period.js';
 import { newCustomer } from './plan-pages.js';
-import { nameWindow } from '../window-name.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
 const NEAR = 0.8;
@@ -369,7 +369,7 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
       ...product,
       cap: toCap(product),
       limits: limits[i] ?? [],
-      perSubject: (product.perSubject ?? []).map((limit) => ({ ...limit, window: nameWindow(limit.window) })),
+      perSubject: toSubjectLimits(product.perSubject),
       trend: toUseTrend(
         product.usageMetric,
         days.filter(({ productId }) => productId === product.productId),

@@ -7,6 +7,7 @@ import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
+  startForm,
   newForm,
   type FormFields,
   type FormState,
@@ -124,9 +125,8 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
       tab: 'entitlements',
       title: grant ? `Entitlement to ${grant.productName}` : 'Grant an entitlement',
     };
-    const isNew = Object.keys(form.values).length === 0;
     await renderCustomer(deps, req, res, page, customer, {
-      form: { ...form, values: isNew ? toFields(grant) : form.values },
+      form: startForm(form, toFields(grant)),
       focus,
       grant,
       product,

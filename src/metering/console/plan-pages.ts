@@ -14,7 +14,6 @@ import {
 } from '../../console/page.js';
 import type { NewCustomerPart } from '../../console/customer-summary.js';
 import type { Tx } from '../../core/db/client.js';
-import { compareDecimals } from '../../core/decimal.js';
 import { listCurrentUse, type ProductUse } from '../dashboard/overview-queries.js';
 import type { Source } from '../../accounts/identity/source.js';
 import { isCurrent, readCredits } from '../credit-grants/credits.js';
@@ -25,6 +24,7 @@ import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
+  startForm,
   listField,
   newForm,
   parseQueryForm,
@@ -51,6 +51,7 @@ import {
 import type { Definition } from '../plans/schema.js';
 import { listProducts } from '../entitlements/queries.js';
 import { MAX_PRODUCTS, minuteField } from './entitlement-pages.js';
+import { toCap } from '../entitlements/caps.js';
 import { limitOptions } from './entitlement-rows.js';
 import { planRows, readPlanForm, toFields } from './plan-form.js';
 import { readPlanEffect } from './price-preview.js';
@@ -139,9 +140,7 @@ function addPlanForm(
   const show = async (req: Request, res: Response, form: FormState, shown: object = {}) => {
     const plan = await read(req);
     const title = plan?.name ?? 'New plan';
-    const isNew = Object.keys(form.values).length === 0;
     const on = plan ? await listOrganizationsOn(orm, plan.slug, { after: undefined, limit: PAGE_SIZE }) : [];
-    const values = plan ? toFields(plan, readQuery(req).as === 'yaml') : newFields(req);
     const versions = plan ? await listVersions(orm, [plan.slug]) : [];
     const isBehind = versions.some((row) => row.version !== plan!.version && row.organizations > 0);
     const all = await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
@@ -152,7 +151,7 @@ function addPlanForm(
       res,
       { view: 'metering/console/plan', title, section: 'plans', notices },
       {
-        form: { ...form, values: isNew ? values : form.values },
+        form: startForm(form, plan ? toFields(plan, readQuery(req).as === 'yaml') : newFields(req)),
         plan,
         ...shown,
         ...limitOptions,
@@ -247,7 +246,6 @@ function addCustomerPlan(router: Router, deps: Deps): void {
   const show = async (req: Request, res: Response, form: FormState, preview?: object) => {
     const customer = await readCustomer(deps, req);
     const current = await readCurrent(customer.id);
-    const isNew = Object.keys(form.values).length === 0;
     const own = current ? await readOwnTerms(orm, customer.id) : [];
     const plans = await listPlans(orm, { after: undefined, limit: 500 });
     const tried = await listTried(orm, customer.id);
@@ -258,10 +256,7 @@ function addCustomerPlan(router: Router, deps: Deps): void {
       notices: { saved: 'Saved. It takes effect on the next request.', ended: 'The plan has ended.' },
     };
     await renderCustomer(deps, req, res, page, customer, {
-      form: {
-        ...form,
-        values: isNew && current ? toCustomerFields(current) : form.values,
-      },
+      form: startForm(form, current ? toCustomerFields(current) : {}),
       current,
       contents:
         current &&
@@ -373,8 +368,8 @@ async function readEffect(
 function toUsed({ sign, productSlug }: ChangeLine, before: ProductUse[], after: ProductUse[]) {
   const row = (sign === '−' ? before : after).find((one) => one.productSlug === productSlug);
   if (!row || sign === '=' || row.usedThisMonth === '0') return undefined;
-  const isOver = row.unitCap !== null && compareDecimals(row.usedThisMonth, row.unitCap) > 0;
-  return { quantity: row.usedThisMonth, metric: row.usageMetric, isOver: isOver || sign === '−' };
+  const isOver = sign === '−' || toCap(row)?.isOver;
+  return { quantity: row.usedThisMonth, metric: row.usageMetric, isOver };
 }
 
 const toField = (at: Date): string => at.toISOString().slice(0, 16);

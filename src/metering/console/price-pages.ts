@@ -8,6 +8,7 @@ import { toAddress } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
+  startForm,
   newForm,
   textField,
   type FormFields,
@@ -80,7 +81,7 @@ const versionOf = ({ updatedAt }: Product): string => updatedAt.toISOString();
 async function showForm(deps: ConsoleDeps, req: Request, res: Response, form: FormState, focus?: string) {
   const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
   const current = toCreditPrice(product);
-  const values = Object.keys(form.values).length > 0 ? form.values : toFields(current);
+  const { values } = startForm(form, toFields(current));
   // A refused form has lost its blank rows.
   const isWithoutRows = focus === undefined && rowNumbers(values, 'prices').length === 0;
   const row = isWithoutRows ? writeFields(rowKinds.prices.blank, 'prices.0.') : {};

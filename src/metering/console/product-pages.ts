@@ -8,6 +8,7 @@ import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
+  startForm,
   newForm,
   type FormFields,
   type FormState,
@@ -110,11 +111,16 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
   const show = async (req: Request, res: Response, form: FormState) => {
     const product = await getProduct(deps.db.orm, readSlug(req, 'product'));
     const page = { view: 'metering/console/product', title: product.name, section: 'products', notices };
-    const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
     const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
     const price = toCreditPrice(product);
     const use = product.usageMetric === NO_METRIC ? undefined : await readUse(deps, product);
-    await renderPage(deps, req, res, page, { form: { ...form, values }, product, price, stripeProblem, use });
+    await renderPage(deps, req, res, page, {
+      form: startForm(form, toFields(product)),
+      product,
+      price,
+      stripeProblem,
+      use,
+    });
   };
   addForm(router, '/products/:slug', {
     async act(req, res, { step, ...fields }) {
@@ -221,10 +227,8 @@ async function readUse({ db, clock }: ConsoleDeps, product: Product, after = pro
 }
 
 function addArchive(router: Router, deps: ConsoleDeps): void {
-  const confirmed = requireConfirmation(deps.clock);
-
   addForm(router, '/products/:slug/archive', {
-    before: [confirmed],
+    before: [requireConfirmation(deps.clock)],
     async act(req, res, fields) {
       const slug = readSlug(req, 'product');
       const archived = parseInput(archiveSchema, fields).archived === 'yes';

@@ -103,17 +103,10 @@ function addEvents(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-interface Effect {
-  label: string;
-  unit: string;
-  before: string;
-  after: string;
-}
-
 function addCorrections(router: Router, deps: ConsoleDeps): void {
   const { orm } = deps.db;
 
-  const show = async (req: Request, res: Response, form: FormState, effect?: Effect[]) => {
+  const show = async (req: Request, res: Response, form: FormState, effect?: object[]) => {
     const customer = await readCustomer(deps, req);
     const asked = textField(form.values, 'idempotencyKey') ?? readQuery(req).idempotencyKey;
     if (asked === undefined) return res.redirect(303, base(customer.slug));
@@ -177,12 +170,7 @@ const given = (fields: FormFields) => ({
 const noEvent = () => new AppError('event_not_found', 'This customer has no such event.');
 
 /** The sums that a correction of the event changes. */
-async function readSums(
-  orm: Orm,
-  orgId: string,
-  event: EventRow,
-  at: Date,
-): Promise<Omit<Effect, 'after'>[]> {
+async function readSums(orm: Orm, orgId: string, event: EventRow, at: Date) {
   const { idempotencyKey, productSlug, metric, livemode, creditPrice } = event;
   const occurredMs = Date.parse(event.occurredAt);
   const day = new Date(Math.floor(occurredMs / DAY_MS) * DAY_MS);

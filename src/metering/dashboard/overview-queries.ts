@@ -3,37 +3,18 @@ import { isActiveKey } from '../../accounts/api-keys/queries.js';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
-import {
-  effectiveCap,
-  entitlements,
-  NO_METRIC,
-  products,
-  type EntitlementKind,
-  type UsageLimit,
-} from '../entitlements/table.js';
+import { effectiveCap, entitlements, NO_METRIC, products, type UsageLimit } from '../entitlements/table.js';
 import { usageHours, usageTotals } from '../ingestion/table.js';
 
 /** Quantities are exact decimals. */
-export interface ProductUse {
-  productId: string;
-  productSlug: string;
-  productName: string;
-  kind: EntitlementKind;
-  usageMetric: string;
-  unitCap: string | null;
-  perSubject: UsageLimit[] | null;
-  /** UTC. */
-  usedThisMonth: string;
-  usedToday: string;
-  usedYesterday: string;
-}
+export type ProductUse = Awaited<ReturnType<typeof listCurrentUse>>[number];
 
-/** Highest share of the cap first. Each sum is looked up by primary key: one total and at most 48 hours. */
+/** In UTC, highest share of the cap first. Each sum is looked up by primary key: one total and at most 48 hours. */
 export async function listCurrentUse(
   orm: Orm,
   orgId: string,
   { now, livemode, limit }: UseAt & { limit: number },
-): Promise<ProductUse[]> {
+) {
   const monthly = useOfMonth(orm, orgId, { now, livemode });
   const daily = useOfTwoDays(orm, orgId, { now, livemode });
   const cap = sql.raw(effectiveCap('entitlements', 'products'));
@@ -127,11 +108,7 @@ function useOfTwoDays(orm: Orm, orgId: string, { now, livemode }: UseAt) {
 }
 
 /** A new Organization's progress: whether it has usable keys, whether one can send, and its number of events by mode. */
-export async function readProgress(
-  orm: Orm,
-  orgId: string,
-  now: Date,
-): Promise<{ hasKey: boolean; canSend: boolean; live: number; test: number }> {
+export async function readProgress(orm: Orm, orgId: string, now: Date) {
   const [keys] = await orm
     .select({ canSend: sql<boolean | null>`bool_or('usage:write' = any(${apiKeys.scopes}))` })
     .from(apiKeys)

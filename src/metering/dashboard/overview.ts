@@ -5,7 +5,7 @@ import { sendEventLine } from '../../accounts/api-keys/event-line.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { OverviewRequest, ReadOverviewPanel } from '../../dashboard/overview/pages.js';
 import { findLiveProduct } from '../entitlements/queries.js';
-import { capsOf, toCap } from '../reports/caps.js';
+import { capsOf, toCap } from '../entitlements/caps.js';
 import { MAX_PRODUCTS, readProducts } from '../reports/choices.js';
 import { readAll } from '../reports/pages.js';
 import { formatPeriod, stepsOf, type Period } from '../reports/period.js';

@@ -1,6 +1,5 @@
 import type { Router } from 'express';
 import { z } from 'zod';
-import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { parseInput } from '../../core/http/validate.js';
@@ -12,6 +11,7 @@ import { requireOnce, tryQuery } from '../../core/pages/form.js';
 import { monthOf, monthRange } from '../../core/time.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { readViewQuery, requirePage, viewerOf, type Viewer } from '../../accounts/portal/viewer.js';
+import { toCap } from './caps.js';
 import { nameWindow } from '../window-name.js';
 import { listFeatures } from './features.js';
 import { readLimitViews } from './limit-view.js';
@@ -22,16 +22,9 @@ const PAGE_SIZE = 50;
 /** `cursor` is the previous page's last slug. */
 const querySchema = z.object({ cursor: slugSchema.optional() });
 
-interface PlanView {
-  name: string;
-  state: string;
-  startsAt: Date;
-  trialEndsAt: Date | null;
-}
-
 export function entitlementPages(
   context: Context,
-  readPlan: (orm: Orm, orgId: string, now: Date) => Promise<PlanView | undefined>,
+  readPlan: (orm: Orm, orgId: string, now: Date) => Promise<object | undefined>,
 ): Router {
   const { db, clock } = context;
   const router = pageRouter();
@@ -99,11 +92,7 @@ export async function readGrantsView(
       endsAt: grant.endsAt === null ? null : new Date(grant.endsAt),
       state: stateOf(grant, now),
       limits: limits[limited.indexOf(grant)] ?? [],
-      perSubject: (grant.perSubject ?? []).map(({ quantity, window, enforcement }) => ({
-        quantity,
-        window: nameWindow(window),
-        isBlock: enforcement === 'block',
-      })),
+      perSubject: toSubjectLimits(grant.perSubject),
       live: toModeBalance(mode === 'test' ? grant.testUsed : grant.liveUsed, grant.unitCap),
       test: mode ? undefined : toModeBalance(grant.testUsed, grant.unitCap),
       usageHref: toAddress(`${home}/usage`, { product: grant.productSlug, mode }),
@@ -112,22 +101,21 @@ export async function readGrantsView(
   };
 }
 
+export const toSubjectLimits = (limits: BalanceRow['perSubject']) =>
+  (limits ?? []).map(({ quantity, window, enforcement }) => ({
+    quantity,
+    window: nameWindow(window),
+    isBlock: enforcement === 'block',
+  }));
+
 function stateOf({ kind, startsAt, endsAt, isArchived }: BalanceRow, now: Date) {
   if (isArchived) return 'archived';
   if (endsAt !== null && new Date(endsAt) <= now) return 'ended';
   return new Date(startsAt) > now ? 'upcoming' : kind;
 }
 
-function toModeBalance(used: string, unitCap: string | null) {
-  if (unitCap === null) return { used, isOver: false };
-  const isOver = compareDecimals(used, unitCap) > 0;
-  const cap = Number(unitCap);
-  return {
-    used,
-    remaining: subtractDecimals(unitCap, used),
-    excess: subtractDecimals(used, unitCap),
-    isOver,
-    share: cap > 0 ? Number(used) / cap : Number(isOver),
-    percent: formatShare(used, unitCap),
-  };
-}
+const toModeBalance = (used: string, unitCap: string | null) => ({
+  used,
+  ...toCap({ unitCap, usedThisMonth: used }),
+  percent: unitCap && formatShare(used, unitCap),
+});

@@ -114,12 +114,7 @@ export const selectCorrectionCount = (orgId: string, idempotencyKeys: string[], 
   ) counted`;
 
 /** Up to `most`. */
-export const countCorrections = async (
-  orm: Orm,
-  orgId: string,
-  idempotencyKeys: string[],
-  most: number,
-): Promise<number> =>
+export const countCorrections = async (orm: Orm, orgId: string, idempotencyKeys: string[], most: number) =>
   (await selectRow<{ count: number }>(orm, selectCorrectionCount(orgId, idempotencyKeys, most)))!.count;
 
 /** A page starts after it. */
@@ -133,11 +128,8 @@ export interface EventRange {
   after: EventPosition | undefined;
   limit: number;
   /** No index covers these fields, so at most `scan` events are examined. */
-  match?: EventMatch & { scan: number };
+  match?: Narrowing & { scan: number };
 }
-
-/** A part of the usage, also of a subject by key and dimension. */
-export type EventMatch = Narrowing;
 
 export interface EventScope {
   orgId: string;
@@ -180,7 +172,7 @@ export function selectEvents({ orgId, productIds, livemode }: EventScope, range:
 function selectMatches(
   found: SQL,
   byTime: SQL,
-  { apiKeyIds, subject, where = [], scan }: EventMatch & { scan: number },
+  { apiKeyIds, subject, where = [], scan }: Narrowing & { scan: number },
   limit: number,
 ): SQL {
   const isMatch = and(
@@ -203,19 +195,21 @@ function selectMatches(
 export const listMatches = (
   orm: Orm,
   scope: EventScope,
-  range: EventRange & { match: EventMatch & { scan: number } },
+  range: EventRange & { match: Narrowing & { scan: number } },
 ): Promise<MatchedRow[]> => selectRows(orm, selectEvents(scope, range));
 
 export const listEvents = (orm: Orm, scope: EventScope, range: EventRange): Promise<EventRow[]> =>
   selectRows(orm, selectEvents(scope, range));
 
-export interface ArchivedEvents {
+export type ArchivedEvents = NonNullable<Awaited<ReturnType<typeof findArchived>>>;
+
+interface ArchivedRow {
   /** First days of months. */
   first: string;
   last: string;
   events: number;
   /** Null while the first month is being archived. */
-  archivedAt: Date | null;
+  archivedAt: string | null;
 }
 
 interface ArchivedRange {
@@ -242,14 +236,7 @@ export function selectArchived(orgId: string, { of, from, to }: ArchivedRange): 
   having count(*) > 0`;
 }
 
-export async function findArchived(
-  orm: Orm,
-  orgId: string,
-  range: ArchivedRange,
-): Promise<ArchivedEvents | undefined> {
-  const row = await selectRow<Omit<ArchivedEvents, 'archivedAt'> & { archivedAt: string | null }>(
-    orm,
-    selectArchived(orgId, range),
-  );
+export async function findArchived(orm: Orm, orgId: string, range: ArchivedRange) {
+  const row = await selectRow<ArchivedRow>(orm, selectArchived(orgId, range));
   return row && { ...row, archivedAt: row.archivedAt === null ? null : new Date(row.archivedAt) };
 }

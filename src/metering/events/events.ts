@@ -12,27 +12,23 @@ import {
   listEvents,
   listMatches,
   type EventCorrection,
-  type EventMatch,
   type EventPosition,
   type EventRange,
   type EventRow,
   type EventScope,
 } from './event-queries.js';
+import type { Narrowing } from './page-queries.js';
 import { eventsQuerySchema } from './page-schema.js';
-
-/** An idempotency key looks up that event alone; the other fields are ignored. Times are RFC 3339 in UTC. */
-export interface EventsRequest extends z.output<typeof eventsQuerySchema> {
-  after: EventPosition | undefined;
-}
 
 export interface EventFilter {
   from?: string | undefined;
   to?: string | undefined;
   /** All events if it names no part. */
-  part?: EventMatch | undefined;
+  part?: Narrowing | undefined;
 }
 
-export function parseEventsRequest(query: object): EventsRequest {
+/** An idempotency key looks up that event alone; the other fields are ignored. Times are RFC 3339 in UTC. */
+export function parseEventsRequest(query: object) {
   requireOnce(query);
   const request = parseInput(eventsQuerySchema, query);
   const { from, to, cursor } = request;
@@ -71,7 +67,7 @@ export async function readEventPage(
   };
 }
 
-function matchOf(part: EventMatch = {}): EventMatch | undefined {
+function matchOf(part: Narrowing = {}): Narrowing | undefined {
   const { apiKeyIds, subject, where = [] } = part;
   return apiKeyIds || subject !== undefined || where.length > 0 ? part : undefined;
 }

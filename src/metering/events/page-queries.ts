@@ -277,21 +277,16 @@ const latestHour = (orgId: string, productId: string, livemode: boolean): SQL =>
 export const selectLatest = (orgId: string, productId: string): SQL => sql`
   select ${latestHour(orgId, productId, true)} as live, ${latestHour(orgId, productId, false)} as test`;
 
-interface Latest {
-  live: string | null;
-  test: string | null;
-}
+export const findLatest = async (orm: Orm, orgId: string, productId: string) =>
+  (await selectRow<{ live: string | null; test: string | null }>(orm, selectLatest(orgId, productId)))!;
 
-export const findLatest = async (orm: Orm, orgId: string, productId: string): Promise<Latest> =>
-  (await selectRow<Latest>(orm, selectLatest(orgId, productId)))!;
-
-export interface HoldingKey {
+interface HoldingKey {
   id: string;
   name: string | null;
   prefix: string | null;
   quantity: string;
   count: number;
-  nextExpiresAt: Date;
+  nextExpiresAt: string;
 }
 
 export const selectHolds = (
@@ -314,16 +309,7 @@ export const selectHolds = (
   left join lateral (select name, prefix from api_keys where org_id = ${orgId}::uuid and id = h.api_key_id limit 1) k on true
   order by h.total desc`;
 
-export async function listHolds(
-  orm: Orm,
-  scope: UsageScope,
-  metric: string,
-  now: Date,
-  limit: number,
-): Promise<HoldingKey[]> {
-  const rows = await selectRows<Omit<HoldingKey, 'nextExpiresAt'> & { nextExpiresAt: string }>(
-    orm,
-    selectHolds(scope, metric, now, limit),
-  );
+export async function listHolds(orm: Orm, scope: UsageScope, metric: string, now: Date, limit: number) {
+  const rows = await selectRows<HoldingKey>(orm, selectHolds(scope, metric, now, limit));
   return rows.map((row) => ({ ...row, nextExpiresAt: new Date(row.nextExpiresAt) }));
 }

@@ -7,7 +7,7 @@ import type { AccountId } from '../credit-grants/queries.js';
 import { readProductSums, type ProductSum, type UsageProduct } from '../events/page-queries.js';
 import type { PageDeps } from './choices.js';
 import { readBurns } from './credits/queries.js';
-import { capsOf, toCap } from './caps.js';
+import { capsOf, toCap } from '../entitlements/caps.js';
 import { includes, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
 import { changeSince, chartLinksOf, linksOf, toBeforeView, toUsageChart } from './report-view.js';

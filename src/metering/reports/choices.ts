@@ -1,4 +1,4 @@
-import { findKey, type KeyRow } from '../../accounts/api-keys/queries.js';
+import { findKey } from '../../accounts/api-keys/queries.js';
 import { type Clock, monthOf } from '../../core/time.js';
 import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
@@ -51,11 +51,7 @@ export async function requireProduct(
   return product;
 }
 
-export async function chooseKey(
-  orm: Orm,
-  orgId: string,
-  id: string | undefined,
-): Promise<KeyRow | undefined> {
+export async function chooseKey(orm: Orm, orgId: string, id: string | undefined) {
   if (id === undefined) return undefined;
   return (await findKey(orm, orgId, id)) ?? refuseUnknown('key', 'is not an API key of your Organization');
 }

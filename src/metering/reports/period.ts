@@ -14,8 +14,6 @@ export interface Period {
   stepMs: number;
 }
 
-export type PeriodQuery = Record<string, string>;
-
 const utcDay = (date: string): Date => new Date(`${date}T00:00:00Z`);
 /** In days, for ranges that end today. */
 const lastDays: Partial<Record<RangeKind, number>> = { last7: 7, last30: 30 };
@@ -73,7 +71,7 @@ export function stepsOf({ from, to, stepMs }: Period): Date[] {
 
 export const includes = ({ from, to }: Period, at: Date): boolean => from <= at && at < to;
 
-export function toPeriodQuery({ range, from, to }: Period): PeriodQuery {
+export function toPeriodQuery({ range, from, to }: Period): Record<string, string> {
   if (range === 'day') return { range, date: toDateText(from) };
   if (range === 'month') return { range, month: toMonthText(from) };
   return lastDays[range] === undefined ? { range, ...daysOf({ from, to }) } : { range };

@@ -103,9 +103,7 @@ export function toReportView(report: UsageReport, now: Date) {
     chart: chartOf(report, now),
     balance: balance && {
       ...balance,
-      percent: formatShare(balance.used, balance.unitCap),
-      share:
-        Number(balance.unitCap) > 0 ? Number(balance.used) / Number(balance.unitCap) : balance.isOver ? 1 : 0,
+      percent: formatShare(total.quantity, balance.unitCap),
       capReachedAt: projection && capReachedAt(projection, Number(balance.unitCap), now),
     },
     projection: projection && {

@@ -3,7 +3,7 @@ import type { Viewer } from '../../accounts/portal/viewer.js';
 import { MAX_SERIES } from '../../core/charts/stacked.js';
 import { groupBy } from '../../core/collections.js';
 import type { Orm } from '../../core/db/client.js';
-import { compareDecimals, subtractDecimals, sumDecimals } from '../../core/decimal.js';
+import { sumDecimals } from '../../core/decimal.js';
 import type { Context } from '../../core/http/context.js';
 import { parseInput } from '../../core/http/validate.js';
 import { fieldError, requireOnce } from '../../core/pages/form.js';
@@ -20,29 +20,17 @@ import {
   type UsageSum,
 } from '../events/page-queries.js';
 import { dimensionValue, rangeSchemas, usageQuerySchema } from '../events/page-schema.js';
+import { toCap } from '../entitlements/caps.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
 import { listSeries } from './operator/queries.js';
 import { parsePeriod, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
 
-export interface UsageRequest extends Omit<z.output<typeof usageQuerySchema>, 'range' | 'sum'> {
-  path: string;
-  period: Period;
-  /** An hour of the day; only the list of events is narrowed to it. */
-  hour: string | undefined;
-  values: Record<string, string>;
-  isSum: boolean;
-  showsKeys: boolean;
-  isOfSubject: boolean;
-}
+export type UsageRequest = ReturnType<typeof parseUsageRequest>;
 
 export const DIMENSION = 'dimension.';
 
-export function parseUsageRequest(
-  query: object,
-  now: Date,
-  viewer: Pick<Viewer, 'home' | 'subject'>,
-): UsageRequest {
+export function parseUsageRequest(query: object, now: Date, viewer: Pick<Viewer, 'home' | 'subject'>) {
   requireOnce(query);
   const { range, sum, ...request } = parseInput(usageQuerySchema, query);
   const { hour } = range === 'day' ? parseInput(rangeSchemas.day, query) : {};
@@ -58,6 +46,7 @@ export function parseUsageRequest(
     showsKeys,
     path: `${viewer.home}/usage`,
     isOfSubject: viewer.subject !== undefined,
+    /** An hour of the day; only the list of events is narrowed to it. */
     hour,
     isSum: sum === '1' && range === 'month',
     period: parsePeriod(range, query, now),
@@ -130,7 +119,7 @@ export async function readReport(
         : await readSeries(deps, product, part, { by, metric, period }),
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
     /** For a whole month of the whole Organization against a cap. */
-    balance: unitCap === null ? undefined : toBalance(quantity, unitCap),
+    balance: toCap({ unitCap, usedThisMonth: quantity }),
     projection: toProjection([...(before?.rows ?? []), ...steps], period, now),
   };
 }
@@ -244,11 +233,3 @@ function chooseMetric(sums: UsageSum[], { usageMetric }: UsageProduct): string {
   const isCounted = sums.length === 0 || sums.some((sum) => sum.metric === usageMetric);
   return isCounted ? usageMetric : sums[0]!.metric;
 }
-
-const toBalance = (used: string, unitCap: string) => ({
-  unitCap,
-  used,
-  remaining: subtractDecimals(unitCap, used),
-  excess: subtractDecimals(used, unitCap),
-  isOver: compareDecimals(used, unitCap) > 0,
-});

@@ -239,10 +239,7 @@ export function selectSeries(
     limit ${range.limit}`;
 }
 
-export async function listSeries(
-  { shards }: Pick<Database, 'shards'>,
-  range: SeriesRange,
-): Promise<SeriesPoint[]> {
+export async function listSeries({ shards }: Pick<Database, 'shards'>, range: SeriesRange) {
   const group = await shards.locateOrganization(range.orgId);
-  return group.select((tables) => selectSeries(range, tables));
+  return group.select<SeriesPoint>((tables) => selectSeries(range, tables));
 }
