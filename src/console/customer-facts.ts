@@ -5,12 +5,12 @@ import { inChunks, shareRun } from '../core/steps.js';
 import { MINUTE_MS } from '../core/time.js';
 import type { Wording } from '../accounts/audit/wording.js';
 import { countFailingWebhooks, findIds, ownSignals, type Customer, type Signal } from './customer-queries.js';
-import type { CustomerSummary, SortedFacts } from './customer-summary.js';
+import type { CustomerFacts, CustomerSummary, SortedFacts } from './customer-summary.js';
 import { addressOf, type ConsoleDeps } from './page.js';
 
 export interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log' | 'metrics'> {
   wording: Wording;
-  summary: CustomerSummary;
+  summaries: readonly CustomerSummary[];
 }
 
 export type AllFacts = Awaited<ReturnType<typeof readAllFacts>>;
@@ -40,38 +40,46 @@ export function createReader(deps: CustomerDeps) {
   return { read, forget: () => (latest = undefined) };
 }
 
-async function readAllFacts({ db, clock, summary }: CustomerDeps) {
+async function readAllFacts({ db, clock, summaries }: CustomerDeps) {
   const atMs = clock.now();
   const ids = await findIds(db, sql`true`);
-  /** By customer. The page puts newer facts of the listed ones here. */
-  const facts = new Map<string, SortedFacts>();
+  const facts = summaries.map(() => new Map<string, SortedFacts>());
   for (const some of inChunks(ids, READ_CUSTOMERS))
-    for (const [id, { keys, signals }] of await summary.read(db, atMs, some, false))
-      facts.set(id, { keys, signals });
+    for (const [i, summary] of summaries.entries())
+      for (const [id, { keys, signals }] of await summary.read(db, atMs, some, false))
+        facts[i]!.set(id, { keys, signals });
+  const needs = new Map<string, SortedFacts>();
   const note = (id: string, { isUrgent }: Signal) => {
-    const keys = facts.get(id)?.keys;
-    if (keys) keys.attention = Number(keys.attention ?? 0) + (isUrgent ? URGENT : 1);
+    const attention = Number(needs.get(id)?.keys.attention ?? 0) + (isUrgent ? URGENT : 1);
+    needs.set(id, { keys: { attention }, signals: [] });
   };
   for (const signal of ownSignals)
     for (const id of await findIds(db, signal.condition!(atMs))) note(id, signal);
-  for (const [id, { signals }] of facts)
-    for (const signal of summary.signals) if (signals.includes(signal.id)) note(id, signal);
-  return { atMs, facts, failingWebhooks: await countFailingWebhooks(db) };
+  for (const [i, summary] of summaries.entries())
+    for (const [id, { signals }] of facts[i]!)
+      for (const signal of summary.signals) if (signals.includes(signal.id)) note(id, signal);
+  return { atMs, facts: [...facts, needs], failingWebhooks: await countFailingWebhooks(db) };
 }
 
 export async function toCustomerViews(
-  { db, clock, summary }: CustomerDeps,
+  { db, clock, summaries }: CustomerDeps,
   customers: Customer[],
-  older?: AllFacts['facts'],
+  older: AllFacts['facts'] = [],
 ) {
   const ids = customers.map(({ id }) => id);
-  const facts = await summary.read(db, clock.now(), ids, true);
-  for (const [id, { keys, signals }] of facts) {
-    const attention = older?.get(id)?.keys.attention;
-    if (older?.has(id)) older.set(id, { keys: { ...keys, attention }, signals });
+  const facts: Map<string, CustomerFacts>[] = [];
+  for (const [i, summary] of summaries.entries()) {
+    const read = await summary.read(db, clock.now(), ids, true);
+    for (const [id, { keys, signals }] of read) if (older[i]?.has(id)) older[i].set(id, { keys, signals });
+    facts.push(read);
   }
   return customers.map((customer) => {
-    const { data, flags } = facts.get(customer.id)!;
-    return { ...customer, href: addressOf(customer.slug), data, flags };
+    const parts = facts.map((own) => own.get(customer.id)!);
+    return {
+      ...customer,
+      href: addressOf(customer.slug),
+      parts: parts.map(({ data }) => data),
+      flags: parts.flatMap(({ flags }) => flags),
+    };
   });
 }

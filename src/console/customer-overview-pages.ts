@@ -18,19 +18,22 @@ const notices = {
 };
 
 export function addOverview(router: Router, deps: CustomerDeps): void {
-  const { db, clock, summary } = deps;
+  const { db, clock, summaries } = deps;
 
   router.get('/customers/:slug', async (req, res) => {
     const customer = await readCustomer(deps, req);
     const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
-    const [shown] = await toCustomerViews(deps, [found]);
+    const [summary] = await toCustomerViews(deps, [found]);
+    const panels: { view: string; data: object }[] = [];
+    for (const { panel } of summaries)
+      if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
     const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
     await renderCustomer(deps, req, res, page, customer, {
-      summary: shown,
-      header: summary.header,
-      panel: { view: summary.panel.view, data: await summary.panel.read(deps, customer.id) },
+      summary,
+      headers: summaries.map(({ header }) => header),
+      panels,
       timeline: await readTimeline(deps, customer, readQuery(req)),
-      actions: summary.actions,
+      actions: summaries.flatMap(({ actions = [] }) => actions),
       memberCount: await countMembers(db.orm, customer.id),
     });
   });
@@ -77,7 +80,7 @@ const iconOf = (noun: string): string =>
   icons.find((icon) => [noun, `${noun}s`.replace('_', '-')].includes(icon)) ?? 'audit-log';
 
 async function readTimeline(deps: CustomerDeps, customer: Organization, query: FormFields) {
-  const { wording, summary } = deps;
+  const { wording, summaries } = deps;
   const { orm } = deps.db;
   const orgId = customer.id;
   const { kind, entries: length } = parseQueryForm(timelineSchema, query);
@@ -97,7 +100,7 @@ async function readTimeline(deps: CustomerDeps, customer: Organization, query: F
     isWarning: true,
     what: say`The webhook endpoint ${{ name: url }} began to fail`,
   }));
-  moments.push(...(await summary.listMoments(orm, orgId, limit)));
+  for (const summary of summaries) moments.push(...((await summary.listMoments?.(orm, orgId, limit)) ?? []));
   const entries = [
     ...rows
       .map(linkToTabs(deps, customer))

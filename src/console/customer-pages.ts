@@ -45,12 +45,12 @@ const otherStates: { id: CustomerFilter['state']; label: string }[] = [
 ];
 
 function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof createReader>['read']): void {
-  const { db, clock, summary } = deps;
-  const signals = [...summary.signals, ...ownSignals];
+  const { db, clock, summaries } = deps;
+  const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
   const columns: CustomerColumn[] = [
     { id: 'name', label: 'Customer' },
     { id: 'attention', label: 'Needs attention', isLargestFirst: true },
-    ...summary.columns,
+    ...summaries.flatMap((summary) => summary.columns),
   ];
   const oneOf = <T extends string>(values: readonly T[]) => z.enum(values, 'must be one of the options');
   const schema = querySchema.extend({
@@ -61,9 +61,9 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
     const isSorted = query.sort !== undefined && !['name', '-name', FIRST].includes(String(query.sort));
-    const isOfProduct = summary.signals.some(({ id }) => id === query.signal);
+    const isOfProduct = summaries.some((one) => one.signals.some(({ id }) => id === query.signal));
     const all = await readAll(isSorted || isOfProduct);
-    const facts: AllFacts['facts'] = all?.facts ?? new Map();
+    const facts = all?.facts ?? [];
     const { form, result } = await tryQuery(res, query, async () => {
       const { search, page, signal: id, sort } = parseQueryForm(schema, query);
       const signal = signals.find((one) => one.id === id);
@@ -102,10 +102,10 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
       form,
       result,
       signals: [...signals, ...otherStates],
-      cells: summary.view,
+      cells: summaries.map(({ view }) => view),
       tiles:
         all &&
-        toTiles(summary, all).map(({ query: asked, ...tile }) => ({
+        toTiles(summaries, all).map(({ query: asked, ...tile }) => ({
           ...tile,
           href: toAddress(CONSOLE, asked),
           isCurrent: asked.signal === query.signal && asked.sort === query.sort,
@@ -116,9 +116,9 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
   });
 }
 
-const toTiles = (summary: CustomerSummary, { facts, failingWebhooks }: AllFacts): Tile[] => [
-  { label: 'Customers', value: formatDecimal(facts.size), query: {} },
-  ...summary.tiles([...facts.values()]),
+const toTiles = (summaries: readonly CustomerSummary[], { facts, failingWebhooks }: AllFacts): Tile[] => [
+  { label: 'Customers', value: formatDecimal(facts[0]?.size ?? 0), query: {} },
+  ...summaries.flatMap((summary, i) => summary.tiles([...facts[i]!.values()])),
   {
     label: 'Failing webhooks',
     value: formatDecimal(failingWebhooks),
@@ -134,12 +134,14 @@ const listSignalled = (
 ): Promise<string[]> | string[] =>
   condition
     ? findIds(db, condition(clock.now()))
-    : [...facts].flatMap(([orgId, { signals }]) => (signals.includes(id) ? [orgId] : []));
+    : facts.flatMap((own) =>
+        [...own].flatMap(([orgId, { signals }]) => (signals.includes(id) ? [orgId] : [])),
+      );
 
 /** Equal keys have the same rank. */
 function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) {
-  const keyed = [...facts]
-    .map(([id, { keys }]) => ({ id, key: keys[column]! }))
+  const keyed = facts
+    .flatMap((own) => [...own].map(([id, { keys }]) => ({ id, key: keys[column]! })))
     .filter(({ key }) => key !== undefined);
   const compare = ({ key: a }: { key: number | string }, { key: b }: { key: number | string }) =>
     a === b ? 0 : a < b === isReversed ? 1 : -1;

@@ -30,12 +30,12 @@ export interface CustomerSummary {
   ): Promise<Map<string, CustomerFacts>>;
   /** Above the list. */
   tiles(facts: readonly SortedFacts[]): Tile[];
-  panel: { view: string; read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object> };
+  panel?: { view: string; read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object> };
   /** The main changes, beside a customer's name. Relative to its page. */
-  actions: readonly { label: string; path: string }[];
-  newCustomer: NewCustomerPart;
+  actions?: readonly { label: string; path: string }[];
+  newCustomer?: NewCustomerPart;
   /** For a customer's timeline, newest first. */
-  listMoments(orm: Orm, orgId: string, limit: number): Promise<Moment[]>;
+  listMoments?(orm: Orm, orgId: string, limit: number): Promise<Moment[]>;
 }
 
 export interface Moment {

@@ -26,7 +26,7 @@ const newSchema = z.object({
 /** The customer, its plan and its owner's invitation are one transaction. */
 export function addNew(router: Router, deps: CustomerDeps, forget: () => void): void {
   const { hasMarkets, mail } = deps.config;
-  const part = deps.summary.newCustomer;
+  const parts = deps.summaries.flatMap(({ newCustomer }) => newCustomer ?? []);
 
   addForm(router, '/new-customer', {
     async act(req, res, fields) {
@@ -39,31 +39,34 @@ export function addNew(router: Router, deps: CustomerDeps, forget: () => void): 
         slug: slugSchema.refine(() => !isTaken, 'is taken by another customer'),
       });
       const { slug, name, email, marketAccess = 'none' } = parseInput(schema, filledIn(withEmail(fields)));
-      const { customer, invitation, end } = await changeAsOperator(deps, req, res, async (tx, source) => {
+      const { customer, invitation, ends } = await changeAsOperator(deps, req, res, async (tx, source) => {
         if (await lockOrganization(tx, { slug })) throw fieldError('slug', 'is taken by another customer');
         if (email !== undefined) await confirmDanger(tx, res, source);
         const { resource } = await putOrganization(tx, slug, { name: name.trim(), marketAccess }, source);
-        const end = await part.begin(tx, slug, fields, source);
+        const ends = [];
+        for (const part of parts) ends.push(await part.begin(tx, slug, fields, source));
         const owner = email === undefined ? undefined : { email, role: 'owner' as const, days: 7 };
         const invited =
           owner && (await inviteAsOperator(tx, resource.id, owner, personOf(res).userId, source, mail));
-        return { customer: resource, end, invitation: owner && invited && { ...owner, ...invited } };
+        return { customer: resource, ends, invitation: owner && invited && { ...owner, ...invited } };
       });
-      end(deps.metrics);
+      for (const end of ends) end(deps.metrics);
       forget();
       if (invitation) await showInvitation(deps, req, res, customer, invitation);
       else res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
     },
     async show(req, res, form) {
+      const data: { view: string; data: object }[] = [];
+      for (const part of parts) data.push({ view: part.view, data: await part.read(deps.db.orm) });
       const page = { view: 'console/new-customer', title: 'New customer', section: 'customers' };
       await renderPage(deps, req, res, page, {
         // The choice with the least risk.
         form: startForm(form, { marketAccess: 'none' }),
-        part: { view: part.view, data: await part.read(deps.db.orm) },
+        parts: data,
         hasMarkets,
         hasMail: mail !== undefined,
       });
     },
-    codes: new Set(part.codes),
+    codes: new Set(parts.flatMap(({ codes }) => codes)),
   });
 }

@@ -153,7 +153,7 @@ function consolePages(context: Context, products: Running['products'], wording: 
     customerPages({
       ...deps,
       wording,
-      summary: present(products.map((product) => product.customerSummary))[0]!,
+      summaries: present(products.map((product) => product.customerSummary)),
     }),
     customerPeoplePages(deps),
     customerKeyPages(deps),
