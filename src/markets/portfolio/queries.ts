@@ -23,10 +23,10 @@ export async function sumPositions(orm: Orm, orgId: string, mode: TradeMode) {
   return sums!;
 }
 
-/** The order that began the position stores the label. */
+/** The order that began the position stores the label. A column of the table alone would be read as the order's own. */
 const labelOf = sql<string | null>`(
   select o.label from ${tradingOrders} o
-  where o.org_id = ${tradingPositions.orgId} and o.mode = ${tradingPositions.mode} and o.ticker = ${tradingPositions.ticker}
+  where (o.org_id, o.mode, o.ticker) = (${tradingPositions}.org_id, ${tradingPositions}.mode, ${tradingPositions}.ticker)
   limit 1
 )`;
 

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
+import { listOpenPositions } from '../../../src/markets/portfolio/queries.js';
 import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
 import { simulateWeather } from '../../../src/markets/venue/simulation/weather.js';
 import { createKey, createOrganization, type TestKey } from '../../support/fixtures.js';
@@ -140,6 +141,11 @@ describe('a paper account', () => {
         settlement: null,
       },
       { ticker: MILD, label: '60° to 61°', side: 'no', contracts: 10, liquidationValue: '6.6476' },
+    ]);
+    const stored = await listOpenPositions(database.db.orm, orgId, 'paper', 10);
+    expect(stored.map(({ ticker, label }) => [ticker, label])).toEqual([
+      [MILD, '60° to 61°'],
+      [COLD, '59° or below'],
     ]);
     // If COLD wins: 120 + 10; if MILD wins: nothing; if WARM wins: 10. Each less the cost of 78.50.
     expect(body.portfolio.events).toEqual([
