@@ -203,12 +203,17 @@ it('limits are edited in rows without scripts on a phone, and a wrong row is nam
   await row.getByLabel('Window').selectOption('hours');
   await row.getByLabel('Length').fill('5');
   await page.getByRole('button', { name: 'Save' }).click();
+  // This customer uses the product, so the change is previewed.
+  await page.getByRole('heading', { name: /^Change the entitlement to/ }).waitFor();
+  await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('status').getByText(saved).waitFor();
   expect(await readMain(page)).toMatch(/Last 5.hours: [\d.,]+ used.* of 1,000\.5 \S+.* Blocks/);
   await page.goto(address);
   expect(await quantity.inputValue()).toBe('1000.5');
   await page.getByRole('button', { name: 'Remove limit 4' }).click();
   expect(await row.count()).toBe(0);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { name: /^Change the entitlement to/ }).waitFor();
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('status').getByText(saved).waitFor();
 });

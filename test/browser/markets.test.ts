@@ -352,7 +352,8 @@ it('on a phone, the ticket of a chosen market comes first, and places its order'
   await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1`);
   const place = page.getByRole('button', { name: PLACE });
   expect((await page.locator('#ticket-head').boundingBox())!.y).toBeLessThan(PHONE.height / 2);
-  expect(await page.locator('#desk-more').isVisible()).toBe(false);
+  const { y, height } = (await place.boundingBox())!;
+  expect(y + height).toBeLessThan(PHONE.height);
   await place.click();
   await page.getByText(/^Bought 1 YES for/).waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
