@@ -24,7 +24,7 @@ const devices = [
 
 /** Shown on the front page: from the top left of an element, in the size that its template names. */
 const parts: Record<string, { from: string; width: number; height: number }> = {
-  usage: { from: '.explorer > .stack-wide', width: 706, height: 566 },
+  usage: { from: '#usage > .stack-wide', width: 706, height: 566 },
   markets: { from: '.desk-market', width: 788, height: 600 },
   customers: { from: '.page-head', width: 788, height: 600 },
 };
