@@ -72,7 +72,11 @@ async function archiveAll(orgId: string, orm: Orm = database.db.orm): Promise<vo
 
 /** Sums that archiving must not change. */
 const sumsOf = async (orgId: string) => ({
-  totals: await database.db.orm.select().from(usageTotals).where(eq(usageTotals.orgId, orgId)),
+  totals: await database.db.orm
+    .select()
+    .from(usageTotals)
+    .where(eq(usageTotals.orgId, orgId))
+    .orderBy(usageTotals.period, usageTotals.productId, usageTotals.livemode),
   hours: (await database.db.orm.select().from(usageHours).where(eq(usageHours.orgId, orgId))).length,
   drift: await compare(database.db.orm, { orgId }),
 });
