@@ -43,8 +43,11 @@ export const demoOrganizations = [
   { slug: 'northwind-labs', name: 'Northwind Labs', marketAccess: 'trade' },
   // Only meters its usage.
   { slug: 'helios-weather', name: 'Helios Weather', marketAccess: 'none' },
-  // Tries a plan.
   { slug: 'aurora-grid', name: 'Aurora Grid', marketAccess: 'none' },
+  { slug: 'solara-rooftops', name: 'Solara Rooftops', marketAccess: 'none' },
+  { slug: 'fjordline-ferries', name: 'Fjordline Ferries', marketAccess: 'none' },
+  { slug: 'kestrel-drones', name: 'Kestrel Drones', marketAccess: 'none' },
+  { slug: 'tromso-robotics', name: 'Tromsø Robotics', marketAccess: 'none' },
 ] as const;
 
 export type DemoSlug = (typeof demoOrganizations)[number]['slug'];
@@ -52,6 +55,7 @@ export type DemoSlug = (typeof demoOrganizations)[number]['slug'];
 export interface DemoOrganization {
   id: string;
   slug: DemoSlug;
+  /** The operator's audit name while the Organization has no owner. */
   ownerId: string;
 }
 

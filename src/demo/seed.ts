@@ -5,6 +5,7 @@ import { change, byService } from '../accounts/audit/audit.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
 import { DAY_MS, HOUR_MS } from '../core/time.js';
+import { inviteAsOperator } from '../accounts/identity/members/invitations.js';
 import { putMember } from '../accounts/identity/members/members.js';
 import { putOrganization } from '../accounts/identity/organizations/organizations.js';
 import { createSecretBox } from '../core/secret-box.js';
@@ -47,7 +48,7 @@ export async function seedDemo(
     if (!(await isEmpty(tx))) return undefined;
     const now = clock.now();
     const at = new Date(now - SEEDED_BEFORE_MS);
-    await makeOperator(tx, choices, { at, factorSecret, secretKeys: config.secretKeys });
+    const operatorId = await makeOperator(tx, choices, { at, factorSecret, secretKeys: config.secretKeys });
     const source: Source = {
       actor: `operator:${demoOperator.email}`,
       at,
@@ -72,6 +73,9 @@ export async function seedDemo(
       const owners = new Map(made.map(({ slug, ownerId }) => [slug, ownerId]));
       await addPerson(tx, choices, person, { ...source, at: new Date(now - JOINED_BEFORE_MS) }, owners);
     }
+    const invited = { ...source, at: new Date(now - DAY_MS) };
+    const input = { email: 'lars@tromso.example', role: 'owner', days: 7 } as const;
+    await inviteAsOperator(tx, made.at(-1)!.id, input, operatorId, invited, undefined);
     const keys = Object.assign({}, ...seeded.map((fields) => fields.keys)) as DemoKeys;
     const own = { database: db.kind, logins: toLogins(password, factorSecret), pastUpTo };
     const demo = Object.assign({}, ...seeded, own, { keys }) as DemoData;
@@ -101,6 +105,9 @@ const demoPeople: DemoPerson[] = [
   { email: 'ada@northwind.example', name: 'Ada Lindqvist', roles: { 'northwind-labs': 'owner' } },
   { email: 'elena@helios.example', name: 'Elena Vidal', roles: { 'helios-weather': 'owner' } },
   { email: 'mia@aurora.example', name: 'Mia Holm', roles: { 'aurora-grid': 'owner' } },
+  { email: 'lucia@solara.example', name: 'Lucía Ferrer', roles: { 'solara-rooftops': 'owner' } },
+  { email: 'ingrid@fjordline.example', name: 'Ingrid Solberg', roles: { 'fjordline-ferries': 'owner' } },
+  { email: 'sam@kestrel.example', name: 'Sam Whitlock', roles: { 'kestrel-drones': 'owner' } },
   {
     email: 'ben@northwind.example',
     name: 'Ben Okafor',
@@ -130,7 +137,7 @@ async function makeOperator(
   tx: Tx,
   choices: ReadonlyMap<string, PasswordChoice>,
   { at, factorSecret, secretKeys }: { at: Date; factorSecret: string; secretKeys: readonly string[] },
-): Promise<void> {
+): Promise<string> {
   const { email, name } = demoOperator;
   const { passwordHash } = choices.get(email)!;
   const userId = uuid({ msecs: at.getTime() });
@@ -144,6 +151,7 @@ async function makeOperator(
   await tx
     .insert(secondFactors)
     .values({ userId, secret, confirmedAt: at, lastStep: null, setupSession: '', createdAt: at });
+  return userId;
 }
 
 async function makeOrganizations(

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { eq, inArray, ne, sql } from 'drizzle-orm';
+import { eq, ne, notInArray, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { z } from 'zod';
 import type { DemoData } from '../../src/demo/demo.js';
@@ -36,6 +36,8 @@ import { operatorClient } from '../support/operator.js';
 import { startTestService, type TestService } from '../support/service.js';
 import { findCreditDrift } from '../metering/support/credits.js';
 import { readUsage } from '../metering/support/usage.js';
+
+const inTrial = ['aurora-grid', 'tromso-robotics'];
 
 const parts = products.map(({ demo }) => demo);
 
@@ -103,14 +105,14 @@ describe('a seeded database', () => {
     it('are created once, even if two instances start together', async () => {
       expect(seeded.results.filter((demo) => demo !== undefined)).toHaveLength(1);
       expect(await seedDemo(service.context, parts)).toBeUndefined();
-      expect(await database.db.orm.$count(organizations)).toBe(3);
+      expect(await database.db.orm.$count(organizations)).toBe(7);
     });
 
     it('have every role, a person in two Organizations and every kind of product', async () => {
       expect(new Set(seeded.demo.logins.map((login) => login.role))).toEqual(
         new Set(['owner', 'admin', 'member', 'billing', 'operator']),
       );
-      expect(new Set(members().map((login) => login.organization)).size).toBe(3);
+      expect(new Set(members().map((login) => login.organization)).size).toBe(6);
       const people = new Set(members().map((login) => login.email));
       expect(people.size).toBe(members().length - 1);
       expect(seeded.demo.products.some((p) => p.kind === 'live' && p.unitCap !== null)).toBe(true);
@@ -167,8 +169,12 @@ describe('a seeded database', () => {
       for (const { slug, name } of body.organizations) {
         expect((await call('PUT', `/organizations/${slug}`, { name })).status).toBe(200);
         const { entitlements } = (await call('GET', `/organizations/${slug}/entitlements`)).body;
-        // A plan gave the trial its own.
-        for (const { productSlug, kind, limits } of slug === 'aurora-grid' ? [] : entitlements) {
+        const byHand = { 'northwind-labs': ['climate-archive'], 'kestrel-drones': ['forecast-api'] };
+        // A plan gave the others.
+        const own = byHand[slug as keyof typeof byHand] ?? [];
+        for (const { productSlug, kind, limits } of entitlements.filter((e: any) =>
+          own.includes(e.productSlug),
+        )) {
           const path = `/organizations/${slug}/entitlements/${productSlug}`;
           expect((await call('PUT', path, { kind, limits })).status).toBe(200);
         }
@@ -182,9 +188,9 @@ describe('a seeded database', () => {
         expect(auditLog.filter((row: any) => row.actor === 'system')).toEqual([]);
       }
       expect(
-        actions.filter((action) => !/\.(created|added|granted|started|signed_in)$/.test(action)),
+        actions.filter((action) => !/\.(created|added|granted|started|signed_in|invited)$/.test(action)),
       ).toEqual([]);
-      expect(actions.filter((action) => action === 'api_key.created')).toHaveLength(5);
+      expect(actions.filter((action) => action === 'api_key.created')).toHaveLength(8);
     });
 
     it('have a live and a test key, created by the owner and stored as hashes', async () => {
@@ -192,15 +198,15 @@ describe('a seeded database', () => {
       expect(seeded.demo.keys.test).toMatch(/^org_test_[0-9A-Za-z]{32}$/);
       const rows = await database.db.orm.select().from(apiKeys);
       expect(new Set(rows.map((row) => row.livemode))).toEqual(new Set([false, true]));
-      const owners = await database.db.orm
-        .select({ email: users.email, id: users.id })
-        .from(users)
-        .where(inArray(users.email, ['ada@northwind.example', 'elena@helios.example']));
+      const owners = await database.db.orm.select({ email: users.email, id: users.id }).from(users);
       const names = new Map(owners.map(({ id, email }) => [id, email.split('@')[0]]));
       expect(rows.map((row) => `${row.name}: ${names.get(row.createdBy!)}`).sort()).toEqual([
         'eu-west worker: ada',
+        'flight desk: sam',
         'forecast importer: elena',
         'paper trader: ada',
+        'roof planner: lucia',
+        'route planner: ingrid',
         'staging runtime: ada',
         'us-east worker: ada',
       ]);
@@ -460,8 +466,7 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
     const now = service.clock.now();
     for (let i = 0; i < 2; i++) await seedDemoUsage(service.context, seeded.demo);
     const used = await orm.select().from(apiKeys).where(ne(apiKeys.name, 'paper trader'));
-    // The Organization in a trial has not begun.
-    const begun = await orm.select().from(organizations).where(ne(organizations.slug, 'aurora-grid'));
+    const begun = await orm.select().from(organizations).where(notInArray(organizations.slug, inTrial));
     for (const { id, slug } of begun) {
       const { events, drift } = await readUsage(database.db, id);
       expect(drift).toEqual([]);
@@ -496,7 +501,7 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
       expect(Number(balance)).toBeGreaterThan(0);
       expect(overdrafts).toEqual([]);
       if (slug !== 'northwind-labs') continue;
-      expect(Number(grants.find(({ grantKey }) => grantKey === 'order-1042')!.burned)).toBeGreaterThan(0);
+      expect(Number(grants.find(({ grantKey }) => grantKey === 'pack')!.burned)).toBeGreaterThan(0);
       expect(events.length).toBeGreaterThan(1_200);
       expect(events.length).toBeLessThan(4_000);
       expect(new Set(events.map(({ productId, livemode }) => `${productId} ${livemode}`)).size).toBe(4);
@@ -512,7 +517,7 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
     for (const [i, [, count]] of whole.entries()) if (i > 0) expect(count).toBeLessThan(3 * whole[i - 1]![1]);
     const sumOf = (days: typeof whole) => days.reduce((total, [, count]) => total + count, 0);
     expect(sumOf(whole.slice(-20))).toBeLessThan(2 * sumOf(whole.slice(-40, -20)));
-    expect(new Set(recorded.map(({ apiKeyId }) => apiKeyId)).size).toBe(4);
+    expect(new Set(recorded.map(({ apiKeyId }) => apiKeyId)).size).toBe(7);
     for (const { idempotencyKey, occurredAt, receivedAt } of recorded) {
       expect(idempotencyKey).toMatch(/^req_[0-9a-f]{20}$/);
       const delayMs = receivedAt.getTime() - occurredAt.getTime();

@@ -7,17 +7,14 @@ import type { Tx } from '../../core/db/client.js';
 import { later, type DemoOrganization, type DemoPart, type DemoSlug } from '../../demo/demo.js';
 import { putGrant as putCreditGrant } from '../credit-grants/grants.js';
 import { DAY_MS } from '../../core/time.js';
+import { grantPeriod, LEAD_MS } from '../plans/grants.js';
 import { putOrganizationPlan } from '../plans/organization-plans.js';
+import { startOfPeriod } from '../plans/periods.js';
 import { putPlan } from '../plans/plans.js';
 import type { Definition } from '../plans/schema.js';
 import { putGrant } from '../entitlements/grants.js';
 import { putProduct, type ProductInput } from '../entitlements/products.js';
-import {
-  DEFAULT_MAX_QUANTITY,
-  entitlementKinds,
-  type EntitlementKind,
-  type UsageLimit,
-} from '../entitlements/table.js';
+import { DEFAULT_MAX_QUANTITY, entitlementKinds, type EntitlementKind } from '../entitlements/table.js';
 
 const schema = z.object({
   keys: z.object({
@@ -25,8 +22,11 @@ const schema = z.object({
     test: z.string(),
     otherLive: z.string().optional(),
     second: z.string().optional(),
-    /** Absent in demos created by an earlier version. */
+    /** This and `others` are absent in demos created by an earlier version. */
     service: z.string().optional(),
+    others: z
+      .array(z.strictObject({ secret: z.string(), share: z.number(), products: z.array(z.string()) }))
+      .optional(),
   }),
   products: z
     .array(
@@ -54,8 +54,8 @@ declare module '../../demo/demo.js' {
 
 interface DemoProduct extends Omit<ProductInput, 'maxQuantity'> {
   slug: string;
-  grants: Partial<Record<DemoSlug, EntitlementKind>>;
-  limits?: UsageLimit[];
+  /** The first Organization's. */
+  kind: EntitlementKind;
 }
 
 const products: DemoProduct[] = [
@@ -67,29 +67,37 @@ const products: DemoProduct[] = [
     dimensions: ['model'],
     countsSubjects: true,
     credits: { price: '0.1', by: { dimension: 'model', prices: { large: '0.4' } }, enforcement: 'warn' },
-    grants: { 'northwind-labs': 'live', 'helios-weather': 'live' },
-    // Northwind's `app-team` is close to this limit.
-    limits: [{ quantity: '1800', window: 'P7D', enforcement: 'warn', per: 'subject' }],
+    kind: 'live',
   },
   {
     slug: 'map-tiles',
     name: 'Map tiles',
     usageMetric: 'tiles',
     unitCap: null,
-    grants: { 'northwind-labs': 'live' },
-    limits: [
-      { quantity: '80000', window: 'calendar_day', enforcement: 'warn' },
-      { quantity: '30000', window: 'PT5H', enforcement: 'block' },
-    ],
+    credits: { price: '0.0004', enforcement: 'warn' },
+    kind: 'live',
   },
   {
     slug: 'climate-archive',
     name: 'Climate archive',
     usageMetric: 'rows',
     unitCap: null,
-    grants: { 'northwind-labs': 'read_only' },
+    kind: 'read_only',
   },
 ];
+
+/** @param amount credits a month, half of which roll over for 30 days */
+const monthly = (amount: string) => [
+  {
+    key: 'credits',
+    amount,
+    every: 'month',
+    expires: 'period',
+    rollover: { percent: 50, for: 'P30D' },
+  } as const,
+];
+
+const tiles = { productSlug: 'map-tiles', kind: 'live' } as const;
 
 const plans: Record<string, { name: string; definition: Definition }> = {
   starter: {
@@ -102,64 +110,119 @@ const plans: Record<string, { name: string; definition: Definition }> = {
       trial: { days: 14 },
     },
   },
+  growth: {
+    name: 'Growth',
+    definition: {
+      entitlements: [
+        { productSlug: 'forecast-api', kind: 'live', features: { models: ['small', 'large'] } },
+        tiles,
+      ],
+      grants: monthly('1000'),
+    },
+  },
   team: {
     name: 'Team',
     definition: {
       entitlements: [
-        { productSlug: 'forecast-api', kind: 'live', features: { models: ['small', 'large'] } },
-        { productSlug: 'map-tiles', kind: 'live' },
+        {
+          productSlug: 'forecast-api',
+          kind: 'live',
+          features: { models: ['small', 'large'] },
+          // Northwind's `app-team` is close to this limit.
+          limits: [{ quantity: '1800', window: 'P7D', enforcement: 'warn', per: 'subject' }],
+        },
+        {
+          ...tiles,
+          limits: [
+            { quantity: '80000', window: 'calendar_day', enforcement: 'warn' },
+            { quantity: '30000', window: 'PT5H', enforcement: 'block' },
+          ],
+        },
       ],
-      grants: [{ key: 'credits', amount: '1500', every: 'month', expires: 'period' }],
+      grants: monthly('2000'),
     },
   },
 };
 
-/** Nine days of the trial are left. */
-const TRIED_MS = 5 * DAY_MS;
-
-const MONTHS = 5;
-
-/** Grants every month's credits now, because past usage is filled in later. */
-async function grantCredits(tx: Tx, { id: orgId, slug }: DemoOrganization, source: Source): Promise<void> {
-  const live = { orgId, livemode: true };
-  const plan = { amount: slug === 'northwind-labs' ? '1500' : '800', reason: 'Monthly plan' };
-  let startsAt = source.at.toISOString();
-  for (let month = 0; month < MONTHS; month++) {
-    const expiresAt = startOfNextMonth(startsAt);
-    const rollover = { percent: 50, for: 'P30D' };
-    const key = `plan-${startsAt.slice(0, 7)}`;
-    await putCreditGrant(tx, live, key, { ...plan, startsAt, expiresAt, rollover }, source);
-    startsAt = expiresAt;
-  }
-  const pack = { amount: '1200', priority: 60, reason: 'Invoice 1042' };
-  await putCreditGrant(tx, live, 'order-1042', pack, source);
-  const tests = { amount: '10000', reason: 'For tests' };
-  await putCreditGrant(tx, { orgId, livemode: false }, 'tests', tests, source);
+interface Terms {
+  /** None is the first product by hand, with credits of an invoice. */
+  plan?: keyof typeof plans;
+  /** A trial that began this long ago. */
+  triedMs?: number;
+  /** Of an invoice. */
+  pack?: string;
+  /** Key, and its share of the first Organization's usage of each product. */
+  key?: { name: string; share: number; products: string[] };
 }
 
-function startOfNextMonth(time: string): string {
-  const at = new Date(time);
-  return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1)).toISOString();
+const customers: Record<DemoSlug, Terms> = {
+  'northwind-labs': { plan: 'team', pack: '1200' },
+  'helios-weather': { plan: 'growth' },
+  'aurora-grid': { plan: 'starter', triedMs: 5 * DAY_MS },
+  'solara-rooftops': {
+    plan: 'growth',
+    key: { name: 'roof planner', share: 0.3, products: ['forecast-api', 'map-tiles'] },
+  },
+  // Close to its cap.
+  'fjordline-ferries': {
+    plan: 'starter',
+    key: { name: 'route planner', share: 0.09, products: ['forecast-api'] },
+  },
+  // Has credits for a few more days.
+  'kestrel-drones': {
+    pack: '490',
+    key: { name: 'flight desk', share: 0.1, products: ['forecast-api'] },
+  },
+  'tromso-robotics': { plan: 'starter', triedMs: 9 * DAY_MS },
+};
+
+/** Credits of the past months as well, because past usage is filled in later. */
+async function putTerms(
+  tx: Tx,
+  { id, slug }: DemoOrganization,
+  source: Source,
+  nowMs: number,
+): Promise<void> {
+  const { plan, triedMs, pack } = customers[slug];
+  const at = triedMs === undefined ? source.at : new Date(nowMs - triedMs);
+  if (plan !== undefined) {
+    const anchor = triedMs === undefined ? new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1)) : at;
+    const input = { plan, anchor, trial: triedMs !== undefined, voidGrants: false, replace: false };
+    const { resource } = await putOrganizationPlan(tx, slug, input, { ...source, at });
+    for (const grant of triedMs === undefined ? plans[plan]!.definition.grants : [])
+      for (let n = 1; startOfPeriod('month', anchor, n).getTime() < nowMs + LEAD_MS; n++)
+        await grantPeriod(tx, id, resource, grant, n, source);
+  } else {
+    const grant = { kind: 'live', startsAt: undefined, endsAt: null, unitCap: undefined } as const;
+    await putGrant(tx, slug, 'forecast-api', grant, source);
+  }
+  if (pack !== undefined) {
+    const reason = `Invoice ${1042 + Object.keys(customers).indexOf(slug) * 17}`;
+    await putCreditGrant(
+      tx,
+      { orgId: id, livemode: true },
+      'pack',
+      { amount: pack, priority: 60, reason },
+      source,
+    );
+  }
 }
 
 export const demo: DemoPart = {
   schema,
   async seed(tx, organizations, source, _config, nowMs) {
-    const [first, second, third] = organizations;
-    for (const [i, { slug, grants, limits, ...product }] of products.entries()) {
-      const step = later(source, i * 3.2);
-      await putProduct(tx, slug, { ...product, maxQuantity: DEFAULT_MAX_QUANTITY }, step);
-      for (const [orgSlug, kind] of Object.entries(grants)) {
-        const grant = { kind, startsAt: undefined, endsAt: null, unitCap: undefined, limits };
-        await putGrant(tx, orgSlug, slug, grant, later(step, 0.11));
-      }
+    const [first, second, ...others] = organizations;
+    for (const [i, { slug, kind: _, ...product }] of products.entries())
+      await putProduct(tx, slug, { ...product, maxQuantity: DEFAULT_MAX_QUANTITY }, later(source, i * 3.2));
+    const byHand = { kind: 'read_only', startsAt: undefined, endsAt: null, unitCap: undefined } as const;
+    await putGrant(tx, first.slug, 'climate-archive', byHand, later(source, 7.1));
+    for (const [slug, plan] of Object.entries(plans)) await putPlan(tx, slug, plan, later(source, 8.2));
+    for (const [i, organization] of organizations.entries())
+      await putTerms(tx, organization, later(source, 9.4 + i * 0.71), nowMs);
+    for (const { id: orgId } of organizations.slice(0, 2)) {
+      const tests = { amount: '10000', reason: 'For tests' };
+      await putCreditGrant(tx, { orgId, livemode: false }, 'tests', tests, later(source, 16.4));
     }
-    for (const organization of organizations.slice(0, 2))
-      await grantCredits(tx, organization, later(source, 16.4));
-    for (const [slug, plan] of Object.entries(plans)) await putPlan(tx, slug, plan, later(source, 17.2));
-    const trial = { plan: 'starter', trial: true, voidGrants: false, replace: false };
-    const tried = { ...source, at: new Date(nowMs - TRIED_MS) };
-    if (third) await putOrganizationPlan(tx, third.slug, trial, tried);
     const addKey = async (
       { id, ownerId }: DemoOrganization,
       name: string,
@@ -169,6 +232,13 @@ export const demo: DemoPart = {
       const key = { name, livemode, scopes, now: later(source, hours).at };
       return (await addMembersKey(tx, { orgId: id, userId: ownerId }, key)).secret;
     };
+    const keysOfOthers = [];
+    for (const [i, organization] of others.entries()) {
+      const { key } = customers[organization.slug];
+      if (!key) continue;
+      const { name, ...use } = key;
+      keysOfOthers.push({ ...use, secret: await addKey(organization, name, { hours: 27 + i * 0.83 }) });
+    }
     const input = { name: 'gateway', livemode: true, scopes: [...serviceScopes], expiresAt: null };
     const service = await createServiceKey(tx, input, later(source, 26.3));
     return {
@@ -178,13 +248,15 @@ export const demo: DemoPart = {
         otherLive: await addKey(first, 'us-east worker', { hours: 43.2 }),
         second: second && (await addKey(second, 'forecast importer', { hours: 25.7 })),
         service: service.secret,
+        others: keysOfOthers,
       },
-      products: products.flatMap(({ slug, usageMetric, unitCap, dimensions, grants }) => {
-        const kind = grants[first.slug];
-        return kind
-          ? [{ slug, usageMetric, unitCap, kind, ...(dimensions && { dimensions: [...dimensions] }) }]
-          : [];
-      }),
+      products: products.map(({ slug, usageMetric, unitCap, kind, dimensions }) => ({
+        slug,
+        usageMetric,
+        unitCap,
+        kind,
+        ...(dimensions && { dimensions: [...dimensions] }),
+      })),
     };
   },
 };

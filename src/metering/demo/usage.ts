@@ -32,7 +32,8 @@ interface DemoKey {
   secret: string;
   /** Share of a cap, or of the hourly usage of a product without a cap. */
   share: number;
-  isSecond?: boolean;
+  /** Default: all. */
+  products?: string[];
 }
 
 /** Ten weeks through normal ingestion. One product comes close to its cap in each month. */
@@ -86,12 +87,13 @@ const spreadReceipts = (orm: Orm, now: number): Promise<unknown> =>
     update usage_events e set received_at = v.arrived_at from event v
     where e.org_id = v.org_id and e.idempotency_key = v.idempotency_key`);
 
-function listKeys({ live, otherLive, test, second }: DemoData['keys']): DemoKey[] {
+function listKeys({ live, otherLive, test, second, others = [] }: DemoData['keys']): DemoKey[] {
   const keys = [
     { secret: live, share: otherLive === undefined ? 1 : 0.64 },
     { secret: otherLive, share: 0.36 },
     { secret: test, share: 0.05 },
-    { secret: second, share: 0.5, isSecond: true },
+    { secret: second, share: 0.5, products: ['forecast-api'] },
+    ...others,
   ];
   return keys.flatMap(({ secret, ...key }) => (secret === undefined ? [] : [{ secret, ...key }]));
 }
@@ -110,9 +112,7 @@ function* inBatches(events: UsageEvent[]): Generator<UsageEvent[]> {
 
 function makeEvents({ products }: Pick<DemoData, 'products'>, key: DemoKey, now: number): UsageEvent[] {
   const thisHour = Math.floor(now / HOUR_MS) * HOUR_MS;
-  const used = products.filter(
-    ({ kind, slug }) => kind === 'live' && (!key.isSecond || slug === 'forecast-api'),
-  );
+  const used = products.filter(({ kind, slug }) => kind === 'live' && (key.products?.includes(slug) ?? true));
   const events: UsageEvent[] = [];
   for (let at = thisHour - DAYS * DAY_MS; at <= thisHour;) {
     const stepMs = stepAt(at, thisHour);
@@ -164,7 +164,7 @@ function hoursOfMonth(ms: number): number {
 /** Hourly for the whole retention period, with a few refused calls. The last calls share a minute with the last event. */
 async function recordCalls(
   run: Run,
-  { share, isSecond }: DemoKey,
+  { share, products }: DemoKey,
   hashedSecret: string,
   { now, lastMs }: { now: number; lastMs: number },
 ): Promise<void> {
@@ -175,7 +175,7 @@ async function recordCalls(
     const calls = Math.round(26 * share * dayShape(hour) * weekShape(hour) * (1 + 0.3 * wobble(n)));
     const chance = hashOf(n);
     const unscoped = chance > 0.985 ? 1 : 0;
-    const limited = chance < 0.02 && !isSecond ? 2 : 0;
+    const limited = chance < 0.02 && !products ? 2 : 0;
     minutes.push({ minuteMs: hour, calls, ended: 0, unscoped, limited });
   }
   const last = minutes.at(-1)!;

@@ -42,7 +42,7 @@ export async function makeGrants(
   source: Source,
   mayStop: boolean,
 ): Promise<Made> {
-  const { plan, anchor } = row;
+  const { anchor } = row;
   const until = lastStart(row, new Date(Math.max(source.at.getTime(), row.startsAt.getTime()) + LEAD_MS));
   const due = grants
     .flatMap((grant) => {
@@ -50,8 +50,7 @@ export async function makeGrants(
       for (let n = periodAt(grant.every, anchor, from); ; n++) {
         const start = startOfPeriod(grant.every, anchor, n);
         if (start > until) return periods;
-        const end = startOfPeriod(grant.every, anchor, n + 1);
-        periods.push({ grant, start, end, key: keyOf(grant, start) });
+        periods.push({ grant, n, start, key: keyOf(grant, start) });
       }
     })
     .toSorted((a, b) => a.start.getTime() - b.start.getTime());
@@ -62,22 +61,11 @@ export async function makeGrants(
     due.map(({ key }) => key),
   );
   const amounts: string[] = [];
-  for (const { grant, start, end, key } of due) {
+  for (const { grant, n, start, key } of due) {
     if (known.has(key)) continue;
-    const { amount, priority, productSlugs, rollover, expires } = grant;
-    const input = {
-      amount,
-      priority,
-      productSlugs,
-      rollover,
-      startsAt: new Date(Math.max(start.getTime(), row.startsAt.getTime())).toISOString(),
-      expiresAt: expires === null ? null : end.toISOString(),
-      reason: `${grant.key} of the plan ${plan}`,
-      plan,
-    };
     try {
-      await putGrant(tx, { orgId, livemode: true }, key, input, source, true);
-      amounts.push(amount);
+      await grantPeriod(tx, orgId, row, grant, n, source);
+      amounts.push(grant.amount);
     } catch (error) {
       // Nothing of this grant has been written yet.
       if (!mayStop || !(error instanceof AppError) || error.code !== 'too_many_grants') throw error;
@@ -85,6 +73,30 @@ export async function makeGrants(
     }
   }
   return { grantedUntil: until, amounts, isFull: false };
+}
+
+/** @param n the number of the period, counted from the anchor */
+export async function grantPeriod(
+  tx: Tx,
+  orgId: string,
+  { plan, anchor, startsAt }: Pick<Counted, 'plan' | 'anchor' | 'startsAt'>,
+  grant: PlanGrant,
+  n: number,
+  source: Source,
+): Promise<void> {
+  const { amount, priority, productSlugs, rollover, expires } = grant;
+  const start = startOfPeriod(grant.every, anchor, n);
+  const input = {
+    amount,
+    priority,
+    productSlugs,
+    rollover,
+    startsAt: new Date(Math.max(start.getTime(), startsAt.getTime())).toISOString(),
+    expiresAt: expires === null ? null : startOfPeriod(grant.every, anchor, n + 1).toISOString(),
+    reason: `${grant.key} of the plan ${plan}`,
+    plan,
+  };
+  await putGrant(tx, { orgId, livemode: true }, keyOf(grant, start), input, source, true);
 }
 
 /** The keys of the running periods. */
