@@ -147,8 +147,10 @@ export function forecastRunning(
   const dayAhead = censorDayAhead(input, bound, degree);
   if (!day || !fit || isOld(fit, at)) {
     const fallback = reasonForFallback({ kind, hour, curveF, fit }, missing);
-    const { stays } = dayAhead;
-    return { distribution: dayAhead, running: { hour, stays, fit: null, fallback, dayAheadShare: 1 } };
+    const meanF = input.meanF + (day ? restOf(day, kind) : 0);
+    const distribution = censorDayAhead({ ...input, meanF }, bound, degree);
+    const { stays } = distribution;
+    return { distribution, running: { hour, stays, fit: null, fallback, dayAheadShare: 1 } };
   }
   const byHour = predictSameDay(fit, level ? movedTo(level, day, kind) : day);
   const ahead = {
@@ -167,6 +169,11 @@ export function forecastRunning(
     shape: 'logistic' as const,
   };
   return { distribution, running: { hour, stays, fit, fallback: null, dayAheadShare } };
+}
+
+/** °F: how far the curve's extreme of the hours to come falls short of that of the whole day. */
+function restOf({ curveF, hour }: DaySoFar, kind: DailyKind): number {
+  return signOf(kind) * (Math.max(...curveF.slice(hour + 1)) - Math.max(...curveF));
 }
 
 /** The day as if its hours ended at recent minutes, so that a fit goes on between reports. */

@@ -153,6 +153,28 @@ describe('a day in progress', () => {
   );
 });
 
+describe('without a fit, in the evening', () => {
+  const evening = (kind: 'daily_maximum' | 'daily_minimum') => {
+    const sign = kind === 'daily_maximum' ? 1 : -1;
+    // The curve peaks at 15:00 and is 12 °F below its peak at 22:00.
+    const curve = Array.from({ length: 24 }, (_, hour) => sign * (80 - 2 * Math.max(Math.abs(hour - 15), 1)));
+    const known = curve.map((f, hour) => (hour <= 20 ? f : null));
+    const day = { ...input, kind, extremeF: sign * 78, meanF: sign * 80, curveF: curve, hoursF: known };
+    return forecastRunning(day, { fits: [], missing: [] }, at);
+  };
+
+  it.each(['daily_maximum', 'daily_minimum'] as const)(
+    'expects no new %s from hours whose curve lies far inside the day’s range',
+    (kind) => {
+      const { running, distribution } = evening(kind);
+      expect(running).toMatchObject({ hour: 20, fit: null });
+      // The highest hour to come is 68, ten degrees below the curve's peak.
+      expect(Math.abs(distribution.mean)).toBe(70);
+      expect(running.stays).toBeGreaterThan(0.9999);
+    },
+  );
+});
+
 describe('reports of one day from two services', () => {
   const report = (over: Partial<ObservedExtreme>): ObservedExtreme => ({
     kind: 'daily_maximum',
