@@ -259,7 +259,8 @@ function makeDay(seed: string, id: string, date: string): Day {
   // Warm and cold spells last several days.
   const spell = smoothNoise(Date.parse(`${date}T00:00:00Z`) / (4 * DAY_MS), seed, id, 'spell');
   const day = gaussian(seed, id, date, 'day');
-  const maximum = usual + climate.spread * (0.8 * spell + 0.6 * day);
+  // Without a limit, there is a record of a century every few weeks.
+  const maximum = usual + climate.spread * within(2, 0.8 * spell + 0.6 * day);
   // On clear days, the temperature rises far above the morning low; on overcast days, only a little.
   const range =
     (usual - usualF(climate.minimum, date)) * (1 + 0.25 * within(2.5, gaussian(seed, id, date, 'range')));
