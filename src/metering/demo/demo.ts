@@ -170,7 +170,7 @@ const customers: Record<DemoSlug, Terms> = {
   },
   // Has credits for a few more days.
   'kestrel-drones': {
-    pack: '490',
+    pack: '470',
     key: { name: 'flight desk', share: 0.1, products: ['forecast-api'] },
   },
   'tromso-robotics': { plan: 'starter', triedMs: 9 * DAY_MS },
