@@ -149,7 +149,7 @@ interface Terms {
   plan?: keyof typeof plans;
   /** A trial that began this long ago. */
   triedMs?: number;
-  /** Of an invoice. */
+  /** Credits of an invoice. */
   pack?: string;
   /** Key, and its share of the first Organization's usage of each product. */
   key?: { name: string; share: number; products: string[] };
