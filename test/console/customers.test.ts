@@ -270,7 +270,7 @@ describe('the list of customers', () => {
     ).toBe(303);
     for (const [i, { id, slug }] of made.entries()) {
       expect(
-        (await post(`/console/customers/${slug}/plan`, { plan, trial: 'yes', step: 'save' })).status,
+        (await post(`/console/customers/${slug}/plan`, { plan, trial: plan, step: 'save' })).status,
       ).toBe(303);
       const trialEndsAt = new Date(clock.now() + [8.5, 6.5, -1][i]! * DAY_MS);
       await db.orm.update(organizationPlans).set({ trialEndsAt }).where(eq(organizationPlans.orgId, id));
