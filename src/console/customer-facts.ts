@@ -84,16 +84,15 @@ export async function toCustomerViews(
     facts.push(read);
   }
   const needs = older.at(-1);
-  for (const customer of customers)
-    if (needs?.has(customer.id)) {
-      const own = ownSignals.filter(({ isMet }) => isMet!(customer));
-      needs.set(customer.id, toNeeds([...own, ...listMet(summaries, facts, customer.id)]));
-    }
   return customers.map((customer) => {
     const parts = facts.map((own) => own.get(customer.id)!);
+    const own = ownSignals.filter(({ isMet }) => isMet!(customer));
+    const need = toNeeds([...own, ...listMet(summaries, facts, customer.id)]);
+    if (needs?.has(customer.id)) needs.set(customer.id, need);
     return {
       ...customer,
       href: addressOf(customer.slug),
+      keys: Object.assign({}, ...[...parts, need].map(({ keys }) => keys)) as SortedFacts['keys'],
       parts: parts.map(({ data }) => data),
       flags: parts.flatMap(({ flags }) => flags),
     };

@@ -85,8 +85,9 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
       const views = await toCustomerViews(deps, customers, facts);
       const compare = compareKeys(sort !== column);
       return {
-        // The order agrees with the rows, although it was chosen by older figures.
-        customers: views.toSorted((a, b) => compare(keyOf(facts, column, a.id), keyOf(facts, column, b.id))),
+        // The order agrees with the rows, although older figures, or none, chose them.
+        customers:
+          column === 'name' ? views : views.toSorted((a, b) => compare(a.keys[column], b.keys[column])),
         headers: columns.map(({ id: own, label, isNumber, isLargestFirst }) => ({
           label,
           isNumber,
@@ -156,9 +157,6 @@ function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) 
 }
 
 type Key = SortedFacts['keys'][string];
-
-const keyOf = (facts: AllFacts['facts'], column: string, orgId: string): Key =>
-  facts.map((own) => own.get(orgId)?.keys[column]).find((key) => key !== undefined);
 
 const compareKeys = (isReversed: boolean) => (a: Key, b: Key) => {
   if (a === b) return 0;

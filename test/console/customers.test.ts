@@ -258,6 +258,22 @@ describe('the list of customers', () => {
     await db.orm.update(usageTotals).set({ quantity: '101' }).where(eq(usageTotals.orgId, urgent.id));
     expect(slugsOn(await open('/console?search=stale'))).toEqual([urgent.slug, calm.slug]);
     expect(slugsOn(await open('/console?search=stale&sort=share'))).toEqual([calm.slug, urgent.slug]);
+    // The first figures are still being read.
+    const read = customerSummary.read.bind(customerSummary);
+    let finish = () => {};
+    const isFinished = new Promise<void>((resolve) => (finish = resolve));
+    const spy = vi.spyOn(customerSummary, 'read').mockImplementation(async (...asked) => {
+      if (!asked[3]) await isFinished;
+      return read(...asked);
+    });
+    expect((await post('/console/new-customer', { name: 'stale c', slug: uniqueSlug('stale') })).status).toBe(
+      303,
+    );
+    const first = await open('/console?search=stale');
+    finish();
+    spy.mockRestore();
+    expect(first).toContain('The figures of all customers are being read');
+    expect(slugsOn(first)[0]).toBe(urgent.slug);
   });
 
   it('shows trials and their ends, and who has sent nothing for 14 days', async () => {
