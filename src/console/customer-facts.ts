@@ -48,19 +48,29 @@ async function readAllFacts({ db, clock, summaries }: CustomerDeps) {
     for (const [i, summary] of summaries.entries())
       for (const [id, { keys, signals }] of await summary.read(db, atMs, some, false))
         facts[i]!.set(id, { keys, signals });
-  const needs = new Map<string, SortedFacts>();
-  const note = (id: string, { isUrgent }: Signal) => {
-    const attention = Number(needs.get(id)?.keys.attention ?? 0) + (isUrgent ? URGENT : 1);
-    needs.set(id, { keys: { attention }, signals: [] });
-  };
+  const met = new Map<string, Signal[]>(ids.map((id) => [id, listMet(summaries, facts, id)]));
   for (const signal of ownSignals)
-    for (const id of await findIds(db, signal.condition!(atMs))) note(id, signal);
-  for (const [i, summary] of summaries.entries())
-    for (const [id, { signals }] of facts[i]!)
-      for (const signal of summary.signals) if (signals.includes(signal.id)) note(id, signal);
+    for (const id of await findIds(db, signal.condition!(atMs))) met.get(id)?.push(signal);
+  const needs = new Map([...met].map(([id, signals]) => [id, toNeeds(signals)]));
   return { atMs, facts: [...facts, needs], failingWebhooks: await countFailingWebhooks(db) };
 }
 
+const listMet = (
+  summaries: readonly CustomerSummary[],
+  facts: readonly Map<string, SortedFacts>[],
+  orgId: string,
+): Signal[] =>
+  summaries.flatMap((summary, i) =>
+    summary.signals.filter(({ id }) => facts[i]!.get(orgId)?.signals.includes(id)),
+  );
+
+/** Customers that need no attention have no key. */
+const toNeeds = (met: readonly Signal[]): SortedFacts => {
+  const attention = met.reduce((sum, { isUrgent }) => sum + (isUrgent ? URGENT : 1), 0);
+  return { keys: { attention: attention || undefined }, signals: [] };
+};
+
+/** Also renews what was read of all customers before. */
 export async function toCustomerViews(
   { db, clock, summaries }: CustomerDeps,
   customers: Customer[],
@@ -73,11 +83,16 @@ export async function toCustomerViews(
     for (const [id, { keys, signals }] of read) if (older[i]?.has(id)) older[i].set(id, { keys, signals });
     facts.push(read);
   }
+  const needs = older.at(-1);
   return customers.map((customer) => {
     const parts = facts.map((own) => own.get(customer.id)!);
+    const own = ownSignals.filter(({ isMet }) => isMet!(customer));
+    const need = toNeeds([...own, ...listMet(summaries, facts, customer.id)]);
+    if (needs?.has(customer.id)) needs.set(customer.id, need);
     return {
       ...customer,
       href: addressOf(customer.slug),
+      keys: Object.assign({}, ...[...parts, need].map(({ keys }) => keys)) as SortedFacts['keys'],
       parts: parts.map(({ data }) => data),
       flags: parts.flatMap(({ flags }) => flags),
     };

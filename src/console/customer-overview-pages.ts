@@ -33,7 +33,7 @@ export function addOverview(router: Router, deps: CustomerDeps): void {
       headers: summaries.map(({ header }) => header),
       panels,
       timeline: await readTimeline(deps, customer, readQuery(req)),
-      actions: summaries.flatMap(({ actions = [] }) => actions),
+      mainActions: summaries.flatMap(({ actions = [] }) => actions),
       memberCount: await countMembers(db.orm, customer.id),
     });
   });

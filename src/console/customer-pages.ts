@@ -6,7 +6,7 @@ import { parseQueryForm, readQuery, tryQuery } from '../core/pages/form.js';
 import { formatDecimal } from '../core/pages/format.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { findIds, listCustomers, type CustomerFilter, type Signal, ownSignals } from './customer-queries.js';
-import type { CustomerColumn, CustomerSummary, Tile } from './customer-summary.js';
+import type { CustomerColumn, CustomerSummary, SortedFacts, Tile } from './customer-summary.js';
 import { CONSOLE } from './page.js';
 import { type AllFacts, type CustomerDeps, createReader, toCustomerViews } from './customer-facts.js';
 import { addOverview } from './customer-overview-pages.js';
@@ -82,8 +82,12 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
       const shown = { search: filter.search, signal: id };
       const to = (asked: Query) =>
         toAddress(CONSOLE, { ...shown, sort: sort === FIRST ? undefined : sort, ...asked });
+      const views = await toCustomerViews(deps, customers, facts);
+      const compare = compareKeys(sort !== column);
       return {
-        customers: await toCustomerViews(deps, customers, facts),
+        // The order agrees with the rows, although older figures, or none, chose them.
+        customers:
+          column === 'name' ? views : views.toSorted((a, b) => compare(a.keys[column], b.keys[column])),
         headers: columns.map(({ id: own, label, isNumber, isLargestFirst }) => ({
           label,
           isNumber,
@@ -141,14 +145,21 @@ const listSignalled = (
 /** Equal keys have the same rank. */
 function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) {
   const keyed = facts
-    .flatMap((own) => [...own].map(([id, { keys }]) => ({ id, key: keys[column]! })))
+    .flatMap((own) => [...own].map(([id, { keys }]) => ({ id, key: keys[column] })))
     .filter(({ key }) => key !== undefined);
-  const compare = ({ key: a }: { key: number | string }, { key: b }: { key: number | string }) =>
-    a === b ? 0 : a < b === isReversed ? 1 : -1;
   let rank = 0;
-  const sorted = keyed.toSorted(compare);
+  const compare = compareKeys(isReversed);
+  const sorted = keyed.toSorted((a, b) => compare(a.key, b.key));
   return {
     ids: sorted.map(({ id }) => id),
     ranks: sorted.map(({ key }, i) => (i > 0 && key !== sorted[i - 1]!.key ? ++rank : rank)),
   };
 }
+
+type Key = SortedFacts['keys'][string];
+
+const compareKeys = (isReversed: boolean) => (a: Key, b: Key) => {
+  if (a === b) return 0;
+  if (a === undefined || b === undefined) return a === undefined ? 1 : -1;
+  return a < b === isReversed ? 1 : -1;
+};

@@ -15,6 +15,8 @@ export interface Signal {
   path: string;
   /** A function reads sharded tables, in each shard group. If omitted, the product's facts name the signal. */
   condition?: (nowMs: number) => SQL | ((t: GroupTables) => SQL);
+  /** What the condition says, of a customer that has been read. */
+  isMet?: (customer: Customer) => boolean;
 }
 
 export interface CustomerFilter {
@@ -32,6 +34,7 @@ export interface Customer {
   isArchived: boolean;
   /** The addresses of the first owner and of an open invitation for one. */
   owner: string | null;
+  ownerName: string | null;
   invited: string | null;
   owners: number;
   /** Keys that expire within seven days. */
@@ -145,6 +148,7 @@ export const ownSignals: Signal[] = [
     path: '/people',
     condition: () =>
       sql`not exists (select from memberships m where m.org_id = o.id and m.role = 'owner' offset 0)`,
+    isMet: ({ owners }) => owners === 0,
   },
   {
     id: 'webhooks',
@@ -154,6 +158,7 @@ export const ownSignals: Signal[] = [
     // Keeps the subquery a lookup by primary key for each customer.
     condition: () => (t) =>
       sql`exists (select from ${t('webhook_endpoints')} where org_id = o.id and ${isFailing} offset 0)`,
+    isMet: ({ failingWebhooks }) => failingWebhooks > 0,
   },
   {
     id: 'expiring',
@@ -161,6 +166,7 @@ export const ownSignals: Signal[] = [
     path: '/keys',
     condition: (nowMs) => (t) =>
       sql`o.id in (select org_id from ${t('api_keys')} where ${isExpiring(nowMs)})`,
+    isMet: ({ expiringKeys }) => expiringKeys > 0,
   },
   {
     id: 'sign-ins',
@@ -168,6 +174,7 @@ export const ownSignals: Signal[] = [
     path: '/people',
     condition: (nowMs) =>
       sql`o.id in (select m.org_id from failed_sign_ins f join memberships m using (user_id) where ${hasFailed(nowMs)})`,
+    isMet: ({ failed }) => failed.passwords + failed.codes > 0,
   },
 ];
 
@@ -188,7 +195,7 @@ async function readCustomers(orm: Orm, nowMs: number, which: SQL): Promise<Custo
     where ${hasFailed(nowMs)}
     group by m.org_id
   ), owned as materialized (
-    select m.org_id, min(u.email) as owner, count(*)::int as count from memberships m join users u on u.id = m.user_id
+    select m.org_id, min(u.email) as owner, (array_agg(u.name order by u.email))[1] as name, count(*)::int as count from memberships m join users u on u.id = m.user_id
     where m.org_id in (select id from page) and m.role = 'owner' group by 1
   ), invited as materialized (
     select org_id, min(email) as email from invitations
@@ -200,7 +207,7 @@ async function readCustomers(orm: Orm, nowMs: number, which: SQL): Promise<Custo
   ), failing as materialized (
     select org_id, count(*)::int as count from webhook_endpoints where org_id in (select id from page) and ${isFailing} group by org_id
   )
-  select h.id, h.slug, h.name, h.archived_at is not null as "isArchived", m.owner, coalesce(m.count, 0) as owners, i.email as invited,
+  select h.id, h.slug, h.name, h.archived_at is not null as "isArchived", m.owner, m.name as "ownerName", coalesce(m.count, 0) as owners, i.email as invited,
     coalesce(k.count, 0) as "expiringKeys", coalesce(w.count, 0) as "failingWebhooks", f.failed
   from page h
   left join owned m on m.org_id = h.id

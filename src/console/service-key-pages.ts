@@ -7,6 +7,7 @@ import {
   keyFormValues,
   readGrace,
   readKeyForm,
+  servicePresets,
 } from '../accounts/api-keys/key-form.js';
 import { serviceScopes, type ServiceScope } from '../accounts/api-keys/scopes.js';
 import { serviceScopeAllows, toShownKey, whatScopeAllows } from '../accounts/api-keys/view.js';
@@ -135,7 +136,7 @@ function addCreation(router: Router, deps: ConsoleDeps, { render, showSecret }: 
   addForm(router, '/service-keys/new', {
     before: [requireConfirmation(clock)],
     async act(req, res, fields) {
-      const input = readKeyForm(serviceKeyInputSchema, fields, clock.now());
+      const input = readKeyForm(serviceKeyInputSchema, fields, clock.now(), servicePresets);
       const made = await changeAsOperator(deps, req, res, (tx, source) =>
         createServiceKey(tx, input, source),
       );
@@ -143,12 +144,17 @@ function addCreation(router: Router, deps: ConsoleDeps, { render, showSecret }: 
     },
     show(req, res, form) {
       const id = newFormId(clock.now());
-      const { preset: _preset, ...values } = keyFormValues(id);
       return render(req, res, 'accounts/api-keys/new', 'New service key', {
-        form: renewForm({ ...form, values: { ...values, expiry: '365', ...form.values } }, id),
+        form: renewForm(
+          {
+            ...form,
+            values: { ...keyFormValues(id), preset: servicePresets[0]!.value, expiry: '365', ...form.values },
+          },
+          id,
+        ),
         list,
         action: `${list.href}/new`,
-        presets: [],
+        presets: servicePresets,
         scopeGuide: serviceScopes.map((scope) => ({ scope, allows: serviceScopeAllows[scope] })),
         expiryChoices,
       });

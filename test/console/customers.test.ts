@@ -5,6 +5,7 @@ import { organizations } from '../../src/accounts/organizations/table.js';
 import { customerSummary } from '../../src/metering/console/customer-summary.js';
 import { entitlements, products } from '../../src/metering/entitlements/table.js';
 import { usageTotals } from '../../src/metering/ingestion/table.js';
+import { organizationPlans } from '../../src/metering/plans/table.js';
 import { capNotices } from '../../src/metering/notices/table.js';
 import { DAY_MS, monthOf } from '../../src/core/time.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
@@ -192,7 +193,11 @@ describe('the list of customers', () => {
     for (const user of [first, second]) await addMember(db, id, user.id, 'owner');
     expect(slugsOn(await open(`/console?search=${slug}&signal=ownerless`))).toEqual([]);
     const owned = await open(`/console?search=${slug}`);
-    expect(owned).toContain(`<bdi>${[first.email, second.email].sort()[0]}</bdi>`);
+    const [shown] = [first, second].sort((a, b) => (a.email < b.email ? -1 : 1));
+    expect(owned).toContain(`<bdi title="${shown!.email}">${shown!.name}</bdi>`);
+    expect(await open(`/console/customers/${slug}`)).toContain(
+      `<bdi class="figure-note">${shown!.email}</bdi>`,
+    );
     expect([owned.includes('and 1 more'), owned.includes('boss@zz.example')]).toEqual([true, false]);
   });
 
@@ -237,6 +242,73 @@ describe('the list of customers', () => {
     const rows = await db.orm.select().from(webhookEndpoints);
     const count = rows.filter(({ disabledReason }) => disabledReason !== null).length;
     expect(page).toMatch(new RegExp(`Failing webhooks</span>\\s*<span class="figure-number">${count}<`));
+  });
+
+  it('orders customers by what their rows show, although the figures of all are older', async () => {
+    const { db } = service.context;
+    const [calm, urgent] = [await customer({ cap: '100' }), await customer({ used: '1', cap: '100' })];
+    for (const [i, { id }] of [calm, urgent].entries()) {
+      await addMember(db, id, (await createUser(db)).id, 'owner');
+      await db.orm
+        .update(organizations)
+        .set({ name: `stale ${'ab'[i]}` })
+        .where(eq(organizations.id, id));
+    }
+    expect(slugsOn(await openLater('/console?search=stale'))).toEqual([calm.slug, urgent.slug]);
+    await db.orm.update(usageTotals).set({ quantity: '101' }).where(eq(usageTotals.orgId, urgent.id));
+    expect(slugsOn(await open('/console?search=stale'))).toEqual([urgent.slug, calm.slug]);
+    expect(slugsOn(await open('/console?search=stale&sort=share'))).toEqual([calm.slug, urgent.slug]);
+    // The first figures are still being read.
+    const read = customerSummary.read.bind(customerSummary);
+    let finish = () => {};
+    const isFinished = new Promise<void>((resolve) => (finish = resolve));
+    const spy = vi.spyOn(customerSummary, 'read').mockImplementation(async (...asked) => {
+      if (!asked[3]) await isFinished;
+      return read(...asked);
+    });
+    expect((await post('/console/new-customer', { name: 'stale c', slug: uniqueSlug('stale') })).status).toBe(
+      303,
+    );
+    const first = await open('/console?search=stale');
+    finish();
+    spy.mockRestore();
+    expect(first).toContain('The figures of all customers are being read');
+    expect(slugsOn(first)[0]).toBe(urgent.slug);
+  });
+
+  it('shows trials and their ends, and who has sent nothing for 14 days', async () => {
+    const { db, clock } = service.context;
+    const made = [await customer(), await customer(), await customer()];
+    const plan = uniqueSlug('tried');
+    const definition = 'entitlements: []\ntrial: { days: 30 }';
+    expect(
+      (await post('/console/new-plan', { name: 'Tried', slug: plan, definition, step: 'save' })).status,
+    ).toBe(303);
+    for (const [i, { id, slug }] of made.entries()) {
+      expect(
+        (await post(`/console/customers/${slug}/plan`, { plan, trial: plan, step: 'save' })).status,
+      ).toBe(303);
+      const trialEndsAt = new Date(clock.now() + [8.5, 6.5, -1][i]! * DAY_MS);
+      await db.orm.update(organizationPlans).set({ trialEndsAt }).where(eq(organizationPlans.orgId, id));
+    }
+    const [later, soon, over] = made as [(typeof made)[0], (typeof made)[0], (typeof made)[0]];
+    const trials = await openLater('/console?signal=trial');
+    expect(slugsOn(trials).sort()).toEqual([soon.slug, over.slug].sort());
+    for (const flag of ['Trial ends in 7 days', 'Trial over'])
+      expect(trials).toMatch(new RegExp(`/plan">${flag}</a>`));
+    for (const path of [`/console?search=${later.slug}`, `/console/customers/${later.slug}`])
+      expect(await open(path)).toContain('Trial, 9 days left');
+
+    await db.orm
+      .update(organizations)
+      .set({ createdAt: new Date(clock.now() - 13 * DAY_MS) })
+      .where(eq(organizations.id, soon.id));
+    const { secret } = await createKey(db, over.id);
+    const sent = await sendUsage(service.url, secret, [usageEvent(over.product.slug, 'e')]);
+    expect(sent.status).toBe(202);
+    const silent = slugsOn(await openLater('/console?signal=silent'));
+    expect(made.map(({ slug }) => silent.includes(slug))).toEqual([true, false, false]);
+    expect(await open(`/console/customers/${later.slug}`)).toContain('/keys">No events yet</a>');
   });
 
   it('counts a new customer at once', async () => {
@@ -540,6 +612,8 @@ describe('a customer', () => {
     expect((await post(`/console/customers/${slug}/settings`, { name: ' ' })).status).toBe(400);
     const text = await open(`/console/customers/${slug}/audit-log`);
     expect(text).toContain('&lt;i&gt;New&lt;/i&gt;');
+    // The head has only its own buttons.
+    expect(/<header class="page-head">.*?<\/header>/s.exec(text)![0]).not.toMatch(/<a class="button"/);
     expect(text).toContain(operator.email);
     const [row] = await database.db.orm.select().from(organizations).where(eq(organizations.id, id));
     expect(row).toMatchObject({ name: '<i>New</i>', requireSecondFactor: true });
@@ -585,9 +659,8 @@ describe('a customer', () => {
     expect((await post(`${path}?product=${product}`, ends)).status).toBe(400);
     const again = await post(path, { ...ends, endsAt: '2999-01-01T00:00' });
     expect([again.status, again.text.includes('Already granted')]).toEqual([400, true]);
-    expect((await post(`${path}?product=${product}`, { ...ends, endsAt: '2999-01-01T00:00' })).status).toBe(
-      303,
-    );
+    const ended = { ...ends, endsAt: '2999-01-01T00:00', step: 'save' };
+    expect((await post(`${path}?product=${product}`, ended)).status).toBe(303);
     expect(await open(`/console/customers/${slug}/entitlements`)).toContain('Read only');
   });
 

@@ -130,7 +130,7 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
 
   async function createFromForm(req: Request, res: Response, fields: FormFields): Promise<void> {
     try {
-      const input = readKeyForm(createApiKeySchema, fields, deps.clock.now(), offeredTo(res));
+      const input = readKeyForm(createApiKeySchema, fields, deps.clock.now(), presetChoices(offeredTo(res)));
       const { key, secret } = await createApiKey(deps, memberActor(req, res), input);
       await showSecret(deps, req, res, { key, secret, previous: undefined });
     } catch (error) {

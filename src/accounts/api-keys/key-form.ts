@@ -4,7 +4,7 @@ import { parseInput } from '../../core/http/validate.js';
 import { fieldError, listField, refuseIgnored, textField, type FormFields } from '../../core/pages/form.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { KeyDetails } from './queries.js';
-import type { Scope } from './scopes.js';
+import { serviceScopes, type AnyScope, type Scope } from './scopes.js';
 import { rotateApiKeySchema } from './schema.js';
 
 const GRACE_DAY_MINUTES = DAY_MS / MINUTE_MS;
@@ -13,7 +13,7 @@ interface Preset {
   value: string;
   label: string;
   note: string | undefined;
-  scopes: readonly Scope[];
+  scopes: readonly AnyScope[];
   /** A live key with these scopes could spend money. */
   isTestOnly?: boolean;
 }
@@ -41,13 +41,40 @@ const presets: Preset[] = [
 ];
 
 const OWN_SCOPES = 'own';
+const ownChoice: Preset = { value: OWN_SCOPES, label: 'Choose scopes', note: undefined, scopes: [] };
 
 /** Without one of its write scopes, a preset's name would be misleading. */
-export const presetChoices = (offered: readonly Scope[]): Preset[] => [
-  ...presets
-    .filter(({ scopes }) => scopes.every((scope) => offered.includes(scope) || scope.endsWith(':read')))
-    .map((preset) => ({ ...preset, scopes: preset.scopes.filter((scope) => offered.includes(scope)) })),
-  { value: OWN_SCOPES, label: 'Choose scopes', note: undefined, scopes: [] },
+export function presetChoices(offered: readonly Scope[]): Preset[] {
+  const isOffered = (scope: AnyScope) => (offered as readonly AnyScope[]).includes(scope);
+  return [
+    ...presets
+      .filter(({ scopes }) => scopes.every((scope) => isOffered(scope) || scope.endsWith(':read')))
+      .map((preset) => ({ ...preset, scopes: preset.scopes.filter(isOffered) })),
+    ownChoice,
+  ];
+}
+
+export const servicePresets: Preset[] = [
+  {
+    value: 'gateway',
+    label: 'Gateway',
+    note: 'For a program in front of your API that checks keys and entitlements, and records usage.',
+    scopes: ['usage:write', 'usage:read', 'entitlements:read', 'keys:verify'],
+  },
+  {
+    value: 'billing',
+    label: 'Billing',
+    note: 'Reads usage, entitlements and credits. It changes nothing.',
+    scopes: ['usage:read', 'entitlements:read'],
+  },
+  {
+    value: 'portal',
+    label: 'Portal',
+    note: 'For your own product, which shows a customer its usage and keys.',
+    scopes: ['portal:create', 'portal:keys'],
+  },
+  { value: 'all', label: 'Everything', note: undefined, scopes: serviceScopes },
+  ownChoice,
 ];
 
 export const expiryChoices = [
@@ -76,15 +103,14 @@ export function keyFormValues(id: string, like?: KeyDetails): FormFields {
   return { id, name, livemode: String(livemode), preset, scopes, expiry: 'never', expiresAt: '' };
 }
 
-/** @param offered none if the form has no presets */
 export function readKeyForm<Schema extends NewKeySchema>(
   schema: Schema,
   fields: FormFields,
   nowMs: number,
-  offered: readonly Scope[] = [],
+  choices: readonly Preset[],
 ) {
   const errors: ErrorPlace[] = [];
-  const preset = collect(errors, () => readPreset(fields, offered));
+  const preset = collect(errors, () => readPreset(fields, choices));
   const input = collect(errors, () =>
     parseInput(schema, {
       name: textField(fields, 'name') ?? '',
@@ -104,10 +130,10 @@ export function readKeyForm<Schema extends NewKeySchema>(
 type NewKeySchema = z.ZodType<{ name: string; livemode: boolean; expiresAt?: string | null | undefined }>;
 
 /** Undefined if the scopes were chosen one by one. Scopes outside the preset would be ignored, so they are refused. */
-function readPreset(fields: FormFields, offered: readonly Scope[]): Preset | undefined {
+function readPreset(fields: FormFields, choices: readonly Preset[]): Preset | undefined {
   const choice = textField(fields, 'preset') ?? OWN_SCOPES;
   if (choice === OWN_SCOPES) return undefined;
-  const preset = presetChoices(offered).find(({ value }) => value === choice);
+  const preset = choices.find(({ value }) => value === choice);
   if (!preset) throw fieldError('preset', 'must be one of the options');
   const isSame = listField(fields, 'scopes').every((scope) => preset.scopes.some((own) => own === scope));
   if (!isSame)

@@ -5,7 +5,14 @@ import type { GroupTables, Orm } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
 import { selectRows, textArray, timeText } from '../../core/db/sql.js';
 import { differenceOf, sumDecimals } from '../../core/decimal.js';
-import { formatDecimal, formatGrowth, formatRounded, formatShare, utc } from '../../core/pages/format.js';
+import {
+  formatCount,
+  formatDecimal,
+  formatGrowth,
+  formatRounded,
+  formatShare,
+  utc,
+} from '../../core/pages/format.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
 import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
@@ -24,6 +31,7 @@ import { findStripeProblem } from '../stripe/comparison.js';
 
 const NEAR = 0.8;
 const SOON_DAYS = 7;
+const SILENT_DAYS = 14;
 
 export const customerSummary: CustomerSummary = {
   columns: [
@@ -41,6 +49,8 @@ export const customerSummary: CustomerSummary = {
     { id: 'soon', label: `Credits run out within ${SOON_DAYS} days`, path: '/credits' },
     { id: 'near', label: 'At least 80% of a cap used', path: '' },
     { id: 'over', label: 'Over a cap', path: '', isUrgent: true },
+    { id: 'trial', label: `Trial over, or ends within ${SOON_DAYS} days`, path: '/plan' },
+    { id: 'silent', label: `No events for ${SILENT_DAYS} days`, path: '/keys' },
     { id: 'stripe', label: 'Shared Stripe customer', path: '' },
   ],
   async read({ shards }, nowMs, orgIds, withTrends) {
@@ -122,9 +132,18 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
 /** Live. Decimals are text, which keeps all their digits. */
 interface FactsRow {
   orgId: string;
+  createdAt: string;
   plan: string | null;
+  trialEndsAt: string | null;
   /** The product with the largest share of its cap used; without caps, the one with the most usage. */
-  use: { name: string; metric: string; used: string; cap: string | null; events: number } | null;
+  use: {
+    slug: string;
+    name: string;
+    metric: string;
+    used: string;
+    cap: string | null;
+    events: number;
+  } | null;
   /** Null without an account of credits. */
   account: BurnArrays | null;
   burned: string;
@@ -164,19 +183,19 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
       from ${t('credit_entries')}
       where org_id = o.id and livemode and at >= ${first} and kind in ('burn', 'return') and a.account is not null group by 1) d`;
   return sql`
-    select o.id::text as "orgId", pl.name as plan, u.use, a.account, coalesce(l.burned, '0') as burned, coalesce(l.pace, '0') as pace,
+    select o.id::text as "orgId", ${timeText(sql`o.created_at`)} as "createdAt", pl.name as plan, pl.trial_ends_at as "trialEndsAt", u.use, a.account, coalesce(l.burned, '0') as burned, coalesce(l.pace, '0') as pace,
       l.products as "paceProducts", l.first_at as "firstAt", coalesce(l.is_older, false) as "isOlder", e.last_event as "lastEvent",
       exists (${sharers(sql`o.id`, t)}) as "isSharing", d.days, (
         select ${text(sql`sum(case kind when 'burn' then amount else -amount end)`)} from ${t('credit_entries')}
         where ${withTrends} and org_id = o.id and livemode and at >= ${at(lastMonthMs)} and at < ${at(sameTimeMs)} and kind in ('burn', 'return')
       ) as "burnedBefore"
-    from (select o.id from ${t('organizations')} o where ${t.owns(sql`o.id`)} and ${isListed(sql`o.id`)}) o
+    from (select o.id, o.created_at from ${t('organizations')} o where ${t.owns(sql`o.id`)} and ${isListed(sql`o.id`)}) o
     left join lateral (
-      select pl.name from ${t('organization_plans')} op join ${t('plans')} pl on pl.slug = op.plan
+      select pl.name, ${timeText(sql`op.trial_ends_at`)} as trial_ends_at from ${t('organization_plans')} op join ${t('plans')} pl on pl.slug = op.plan
       where op.org_id = o.id and op.ended_at is null
     ) pl on true
     left join (
-      select distinct on (n.org_id) n.org_id, json_build_object('name', p.name, 'metric', p.usage_metric, 'used', ${text(sql`c.used`)},
+      select distinct on (n.org_id) n.org_id, json_build_object('slug', p.slug, 'name', p.name, 'metric', p.usage_metric, 'used', ${text(sql`c.used`)},
         'cap', ${text(sql`c.cap`)}, 'events', coalesce(sum(t.events) over (partition by n.org_id), 0)) as use
       from (
         select t.org_id, t.product_id from ${t('usage_totals')} t
@@ -238,12 +257,18 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
   const share = use && use.cap !== null ? toShare(use.used, use.cap) : undefined;
   const credits = toCredits(row, now);
   const last = lastEvent === null ? undefined : new Date(lastEvent);
+  const trial = row.trialEndsAt === null ? undefined : toTrial(new Date(row.trialEndsAt), now);
+  const silentSince = now.getTime() - SILENT_DAYS * DAY_MS;
+  const isSilent = use !== null && (last ?? new Date(row.createdAt)).getTime() <= silentSince;
   const isSoon = credits?.end !== undefined && credits.end.getTime() - now.getTime() < SOON_DAYS * DAY_MS;
+  const capPath = `/entitlement?product=${use?.slug ?? ''}`;
   const signals = {
     credits: credits?.isOut,
     soon: isSoon,
     near: share !== undefined && share >= NEAR,
     over: share !== undefined && share >= 1,
+    trial: trial?.isSoon,
+    silent: isSilent,
     stripe: row.isSharing,
   };
   return {
@@ -258,12 +283,21 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
     },
     signals: Object.entries(signals).flatMap(([id, isMet]) => (isMet ? [id] : [])),
     flags: [
-      ...(credits?.isOut ? [outFlag] : []),
-      ...(row.isSharing ? [sharedFlag] : []),
-      ...toFlags(share ?? 0),
+      ...toFlag('bad', credits?.isOut, 'Out of credits', '/credits'),
+      ...toFlag('warn', row.isSharing, 'Shared Stripe customer', '/settings'),
+      ...toFlag('bad', signals.over, 'Over a cap', capPath),
+      ...toFlag('warn', signals.near && !signals.over, 'Near a cap', capPath),
+      ...toFlag('warn', trial?.isSoon, trial?.flag ?? '', '/plan'),
+      ...toFlag(
+        'warn',
+        isSilent,
+        last ? `No events for ${daysOf(last, now)} days` : 'No events yet',
+        '/keys',
+      ),
     ],
     data: {
       plan,
+      trial,
       use,
       share,
       percent: use && use.cap !== null && formatShare(use.used, use.cap),
@@ -276,6 +310,15 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       trend: days && toUseTrend(credits ? 'Credits' : 'Events', days, lastDays(now)),
     },
   };
+}
+
+const daysOf = (from: Date, to: Date): number => Math.floor((to.getTime() - from.getTime()) / DAY_MS);
+
+function toTrial(endsAt: Date, now: Date) {
+  const days = Math.ceil((endsAt.getTime() - now.getTime()) / DAY_MS);
+  if (days <= 0) return { endsAt, isSoon: true, note: 'Trial over', flag: 'Trial over' };
+  const left = formatCount(days, 'day');
+  return { endsAt, isSoon: days <= SOON_DAYS, note: `Trial, ${left} left`, flag: `Trial ends in ${left}` };
 }
 
 const toShare = (used: string, most: string): number =>
@@ -330,14 +373,8 @@ function toPace({ end, perDay }: NonNullable<ReturnType<typeof project>>, grants
   return `with ${amount} ${next.length > 1 ? 'from' : 'on'} ${shortDay.format(new Date(next[0].startsAt))}`;
 }
 
-const outFlag: Flag = { tone: 'bad', label: 'Out of credits', path: '/credits' };
-const sharedFlag: Flag = { tone: 'warn', label: 'Shared Stripe customer', path: '/settings' };
-
-function toFlags(share: number): Flag[] {
-  const path = '/entitlements';
-  if (share >= 1) return [{ tone: 'bad', label: 'Over a cap', path }];
-  return share >= NEAR ? [{ tone: 'warn', label: 'Near a cap', path }] : [];
-}
+const toFlag = (tone: Flag['tone'], isMet: boolean | undefined, label: string, path: string): Flag[] =>
+  isMet ? [{ tone, label, path }] : [];
 
 const PANEL_PRODUCTS = 8;
 const PANEL_SHARERS = 5;

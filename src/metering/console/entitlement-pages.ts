@@ -178,19 +178,19 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Undefined without usage this month, or if nothing changes. Runs after the change. */
+/** Undefined if nothing changes. Runs after the change. */
 async function readEffect(tx: Tx, before: Grant, now: Date) {
   const after = (await findGrant(tx, before.orgId, before.productId))!;
   const changes = listTermChanges(toDetails(before), toDetails(after));
+  if (changes.length === 0) return undefined;
   const use = await listCurrentUse(tx, before.orgId, { now, livemode: true, limit: MAX_PRODUCTS });
   const row = use.find(({ productId }) => productId === before.productId);
-  if (!row || row.usedThisMonth === '0' || changes.length === 0) return undefined;
   const isOver = ({ effectiveUnitCap: cap }: Grant) =>
-    cap !== null && compareDecimals(row.usedThisMonth, cap) > 0;
+    row && cap !== null && compareDecimals(row.usedThisMonth, cap) > 0;
   return {
     changes,
-    used: row.usedThisMonth,
-    metric: row.usageMetric,
+    use: row && { used: row.usedThisMonth, caps: [before, after].map((one) => one.effectiveUnitCap) },
+    metric: row?.usageMetric,
     goesOver: isOver(after) && !isOver(before),
   };
 }

@@ -16,7 +16,7 @@ import type { NewCustomerPart } from '../../console/customer-summary.js';
 import type { Tx } from '../../core/db/client.js';
 import { listCurrentUse, type ProductUse } from '../dashboard/overview-queries.js';
 import type { Source } from '../../accounts/identity/source.js';
-import { isCurrent, readCredits } from '../credit-grants/credits.js';
+import { isCurrent, readCredits, type CreditGrant } from '../credit-grants/credits.js';
 import type { Context } from '../../core/http/context.js';
 import { cutPage } from '../../core/http/page.js';
 import { nameField, parseInput } from '../../core/http/validate.js';
@@ -77,6 +77,10 @@ const notices = {
   moved: 'Moved to the newest version.',
 };
 
+/** Each plan has a box of its own. */
+const hasTrial = (fields: FormFields, plan: string | undefined): boolean =>
+  plan !== undefined && listField(fields, 'trial').includes(plan);
+
 /** A page with more of them would be too large. */
 const SHOWN_PLANS = 20;
 
@@ -92,8 +96,7 @@ export const newCustomer: NewCustomerPart = {
   async begin(tx, slug, fields, source) {
     const { plan } = parseInput(z.object({ plan: slugSchema.optional() }), filledIn(fields));
     if (plan === undefined) return () => undefined;
-    const trial = listField(fields, 'trial').includes(plan);
-    const input = { plan, trial, replace: false, voidGrants: false };
+    const input = { plan, trial: hasTrial(fields, plan), replace: false, voidGrants: false };
     const { amounts } = await putOrganizationPlan(tx, slug, input, source);
     return (metrics) => countAmounts(metrics, amounts);
   },
@@ -235,7 +238,6 @@ const customerForm = z.object({
   plan: slugSchema.optional(),
   startsAt: toInstant,
   anchor: toInstant,
-  trial: checked,
   replace: checked,
   voidGrants: checked,
 });
@@ -263,14 +265,16 @@ function addCustomerPlan(router: Router, deps: Deps): void {
         (await withContents(orm, [{ definition: withOwnTerms(current.definition, own) }]))[0]!.contents,
       setByHand: own.filter(({ isSetByHand }) => isSetByHand).map(({ terms }) => terms.productSlug),
       preview,
-      plans: toNamedOptions(plans),
-      trials: plans.filter(({ slug, definition }) => definition.trial && !tried.includes(slug)),
+      plans: [...(await withContents(orm, plans.slice(0, SHOWN_PLANS))), ...plans.slice(SHOWN_PLANS)].map(
+        (plan) => ({ ...plan, isTried: tried.includes(plan.slug) }),
+      ),
     });
   };
   addForm(router, '/customers/:slug/plan', {
     async act(req, res, { step, ...fields }) {
       const { id, slug } = await readCustomer(deps, req);
-      const { plan, anchor, ...input } = parseInput(customerForm, filledIn(fields));
+      const { plan, anchor, ...options } = parseInput(customerForm, filledIn(fields));
+      const input = { ...options, trial: hasTrial(fields, plan) };
       const current = await readCurrent(id);
       if (plan === undefined && !current) throw fieldError('plan', 'is required');
       if (step === 'edit') return show(req, res, newForm(fields));
@@ -310,7 +314,7 @@ function addCustomerPlan(router: Router, deps: Deps): void {
 const toCustomerFields = ({ plan, anchor, trialEndsAt }: NonNullable<Current>): FormFields => ({
   plan,
   anchor: toField(anchor),
-  ...(trialEndsAt && { trial: 'yes' }),
+  ...(trialEndsAt && { trial: plan }),
 });
 
 type Current = Awaited<ReturnType<typeof readPlanView>>;
@@ -360,9 +364,23 @@ async function readEffect(
       .filter((grant) => isCurrent(grant) && !old.has(grant.id))
       .map(({ amount, startsAt }) => ({ amount, startsAt: new Date(startsAt) }))
       .toSorted((a, b) => a.startsAt.getTime() - b.startsAt.getTime()),
+    byHand: after.credits.grants
+      .filter((grant) => nexts.length > 0 && old.has(grant.id) && isForPeriod(grant))
+      .slice(0, SHOWN_GRANTS)
+      .map(({ startsAt, expiresAt, ...grant }) => ({
+        ...grant,
+        startsAt: new Date(startsAt),
+        expiresAt: expiresAt === null ? undefined : new Date(expiresAt),
+      })),
     nextCredits: nexts.length === 0 ? undefined : new Date(Math.min(...nexts)),
   };
 }
+
+const SHOWN_GRANTS = 10;
+
+/** A plan did not make it, and it ends or begins later, as credits of a period do. */
+const isForPeriod = ({ grantKey, status, expiresAt }: CreditGrant): boolean =>
+  !grantKey.startsWith('plan:') && (status === 'scheduled' || (status === 'open' && expiresAt !== null));
 
 /** This month's usage of a product whose cap changes, or that the customer loses. */
 function toUsed({ sign, productSlug }: ChangeLine, before: ProductUse[], after: ProductUse[]) {

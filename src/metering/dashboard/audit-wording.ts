@@ -46,7 +46,9 @@ const sentences: Wording['sentences'] = {
   'plan.created': (entry) => say`Created the plan ${target(entry)}`,
   'entitlement.granted': (entry) => say`Granted ${kind(entry)}access to ${target(entry)}`,
   'entitlement.changed': (entry) => {
-    const changes = listTermChanges(entry.details.before, entry.details.after).join(', ');
+    const changes = listTermChanges(entry.details.before, entry.details.after)
+      .map(({ label, was, will }) => `${label} ${was} → ${will}`)
+      .join(', ');
     return say`Changed the entitlement to ${target(entry)}${changes && `: ${changes}`}`;
   },
   'entitlement.withdrawn': (entry) => say`Withdrew the entitlement to ${target(entry)}`,
@@ -127,15 +129,15 @@ const terms: [string, string, string, (value: string) => string][] = [
   ['startsAt', 'start', '', (at) => formatTime(new Date(at))],
   ['endsAt', 'end', 'none', (at) => formatTime(new Date(at))],
   ['features', 'features', 'the product’s', (features) => features.split('\n').join(', ')],
+  ['plan', 'set by', 'hand', (plan) => `the plan ${plan}`],
 ];
 
-/** Such as `thresholds 50, 80, 100 → 50, 250`. */
-export function listTermChanges(before: unknown, after: unknown): string[] {
+export function listTermChanges(before: unknown, after: unknown) {
   const write = (value: unknown, none: string, format: (value: string) => string) =>
     value === null ? 'none' : typeof value === 'string' ? format(value) : none;
   return terms.flatMap(([name, label, none, format]) => {
     const [was, will] = [before, after].map((fields) => write(fieldOf(fields, name), none, format));
-    return was === will ? [] : [`${label} ${was} → ${will}`];
+    return was === will ? [] : [{ label, was: was!, will: will! }];
   });
 }
 

@@ -313,6 +313,17 @@ it('shows the secret with a first call that the new key may make for a customer'
   expect(blank).toMatch(/value="365"[^>]*checked/);
   const { text: confirmation } = await browser.get('/confirm?next=/console/service-keys/new', headers);
   expect(confirmation).toContain('<bdi>Service keys: New</bdi>');
+  expect(blank).toMatch(/value="gateway"[^>]*checked/);
+  const chosen = {
+    id: newFormId(service.clock.now()),
+    name: 'billing',
+    livemode: 'true',
+    preset: 'billing',
+    expiry: 'never',
+  };
+  await browser.send('POST', '/console/service-keys/new', { form: chosen, headers });
+  const { text: list } = await browser.get('/console/service-keys', headers);
+  expect(list).toMatch(/<bdi>billing<\/bdi>.*?usage:read.*?entitlements:read/s);
   const live = await create('usage:read', 'true');
   expect(live).toContain('Secret of the live key');
   const [, path] = /(\/service\/organizations\/[\w-]+\/usage\?from=[\d-]+&(?:amp;)?to=[\d-]+)/.exec(live)!;

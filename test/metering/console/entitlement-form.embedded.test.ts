@@ -66,6 +66,7 @@ it('names products without their slugs, and says in words how features are writt
 it('stores the rows of limits, and thresholds', async () => {
   const { post, stored } = await scene();
   const { status } = await post({
+    step: 'save',
     ...terms,
     ...limit(1, '1,000', 'hours', '5', 'block'),
     ...limit(2, '0.5', 'calendar_week', '', 'warn'),
@@ -81,11 +82,11 @@ it('stores the rows of limits, and thresholds', async () => {
       thresholds: [75, 90],
     },
   ]);
-  await post(terms);
+  await post({ ...terms, step: 'save' });
   expect(await stored()).toMatchObject({ limits: null, thresholds: [] });
 });
 
-it('previews a change to an entitlement that is in use, and shows the limits of each subject', async () => {
+it('previews each change to an entitlement, and shows the limits of each subject', async () => {
   const limits = [{ quantity: '1800', window: 'P7D', enforcement: 'warn', per: 'subject' } as const];
   const { post, stored, slug } = await scene({ limits });
   const { orgId, productId } = await stored();
@@ -97,15 +98,39 @@ it('previews a change to an entitlement that is in use, and shows the limits of 
   const change = { kind: 'live', cap: 'own', unitCap: '40', thresholds: '50, 250' };
   const { status, text } = await post(change);
   expect([status, (await stored()).unitCap]).toEqual([200, null]);
+  const words = text.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
   for (const part of [
-    'Thresholds 50, 80, 100 → 50, 250',
-    'Cap the product’s → 40',
+    'Thresholds 50, 80, 100 50, 250',
+    'Cap the product’s 40',
+    'Used this month No cap 105.0% of 40',
     'over the new cap at once',
   ])
-    expect(text).toContain(part);
+    expect(words).toContain(part);
   expect((await post({ ...change, step: 'edit' })).text).toContain('value="50, 250"');
   expect((await post({ ...change, step: 'save' })).status).toBe(303);
   expect(await stored()).toMatchObject({ unitCap: '40', thresholds: [50, 250] });
+});
+
+it('tells that a change by hand takes an entitlement out of its plan, whose cap is not a custom one', async () => {
+  const { open, post, product, slug, stored } = await scene();
+  const customer = `/console/customers/${slug}`;
+  const plan = `own-${slug}`;
+  const definition = `entitlements: [{ productSlug: ${product.slug}, unitCap: 1000 }]`;
+  await post({ name: 'Own', slug: plan, definition, step: 'save' }, '/console/new-plan');
+  await post({ plan, replace: 'yes', step: 'save' }, `${customer}/plan`);
+  expect(await stored()).toMatchObject({ plan, unitCap: '1000' });
+  const list = async () => (await operator.browser.get(`${customer}/entitlements`, html)).text;
+  expect(await list()).toMatch(/From the plan<.*?0\.0% of the cap</s);
+  expect(await open()).toContain('no longer changes it');
+  // Nothing is used, and the terms stay as they are.
+  const kept = { ...terms, cap: 'own', unitCap: '1000' };
+  const { text } = await post(kept);
+  expect(text).toMatch(/Set by<.*?the plan own-.*?>hand</s);
+  expect(await stored()).toMatchObject({ plan });
+  expect((await post({ ...kept, unitCap: '500' })).text).toMatch(/>1,000<.*?>500</s);
+  expect((await post({ ...kept, unitCap: '500', step: 'save' })).status).toBe(303);
+  expect(await stored()).toMatchObject({ plan: null, unitCap: '500' });
+  expect(await list()).toMatch(/0\.0% of the cap, custom</);
 });
 
 it('saving the form as it was opened changes nothing', async () => {
@@ -235,7 +260,7 @@ it('never replaces the terms of an entitlement that its form does not show', asy
 it('takes features as lines, and names the wrong one', async () => {
   const { post, open, stored } = await scene();
   const features = 'sso\r\nmax_seats = 5\r\nregions = ["eu"]\r\nold = null';
-  expect((await post({ ...terms, features })).status).toBe(303);
+  expect((await post({ ...terms, features, step: 'save' })).status).toBe(303);
   expect((await stored()).features).toEqual({ sso: true, max_seats: 5, regions: ['eu'], old: null });
   expect(await open()).toContain(
     'max_seats = 5\nold = null\nregions = [&#34;eu&#34;]\nsso = true</textarea>',

@@ -146,7 +146,19 @@ grants: [{ key: credits, amount: 1500, every: month, expires: period }]`;
   expect(await preview({ plan, startsAt: '2100-01-01 00:00' })).toMatch(
     /From 1 Jan 2100[^→]*1,500 from 1 Jan 2100[^→]*Balance 0 → 0 credits/,
   );
+  expect(first).not.toContain('granted by hand');
+  const byHand = { amount: '700', reason: 'Monthly plan', startsAt: '2100-12-01 00:00', grantKey: 'by-hand' };
+  const granting = await post(`/console/customers/${slug}/credits/grant`, { ...byHand, step: 'save' });
+  expect(granting.status).toBe(303);
+  expect(await preview({ plan })).toMatch(
+    /added to these, which were granted by hand and stay.*Monthly plan : 700 from 1 Dec 2100/,
+  );
+  const text = await get(own);
+  const [, shown] = text.split(`name="plan" value="${plan}"`);
+  expect(shown!.split('class="plan-choice"')[0]).toMatch(/9 <bdi>calls<\/bdi> a month.*1,500 credits/s);
   await post(own, { plan, step: 'save' });
+  expect(await get(own)).toMatch(/<dt>Since<\/dt>\s*<dd><time[^>]*>[^<]* UTC</);
+  expect(await get(own)).not.toContain('data-zoned');
   const again = await preview({ plan });
   expect(again).toContain(
     'Does not change = Unchanged: Forecasts: live, cap 9 = Unchanged: Monthly credits: 1,500',
@@ -182,8 +194,8 @@ it('the preview of a customer’s plan says what would be over the cap, what goe
     'Forecasts: the product’s cap: 10,000 → cap 1,000 ; 9,197 calls used this month, so over the cap at once',
   );
   expect(replacing).toContain('Tiles: stays as it was set by hand');
-  expect(await get(`${customer}/plan`)).toContain('Begin with a trial');
-  await post(`${customer}/plan`, { plan, replace: 'yes', trial: 'yes', step: 'save' });
+  expect(await get(`${customer}/plan`)).toContain('Begin with the trial of ');
+  await post(`${customer}/plan`, { plan, replace: 'yes', trial: plan, step: 'save' });
   expect(await get(`${customer}/plan`)).toMatch(/name="trial"[^<]*checked[^<]*<span>Keep the trial/);
   expect(await preview({ plan: '' })).toContain('Forecasts ; 9,197 calls used this month');
   await post(`${customer}/plan`, { plan, step: 'save' });
