@@ -148,22 +148,20 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
     const { mode, range } = readPageQuery(req);
     const portfolio = await readPortfolio(deps, orgId, mode);
     const now = new Date(clock.now());
+    const snapshot = snapshots.current;
+    const { sources } = snapshots;
+    const { refreshSeconds } = config.trading;
+    const view = toPortfolioView(portfolio, { snapshot, sources, refreshSeconds, now });
     const [tradingSwitch, curve, orders, settlements] = await Promise.all([
       readSwitch(db.orm, orgId),
-      readCurve(db.orm, orgId, portfolio, range, now),
+      readCurve(db.orm, orgId, { ...portfolio, ...view.tiles }, range, now),
       listLatestOrders(db.orm, orgId, mode, ORDERS_SHOWN),
       listSettlementEvents(db.orm, orgId, { mode, after: undefined, limit: SETTLEMENTS_SHOWN }),
     ]);
-    const snapshot = snapshots.current;
     const page = { view: 'markets/portfolio/portfolio', title: 'Portfolio', section: 'portfolio' };
     await renderPage(context, req, res, page, {
       modes: toModeTabs(PORTFOLIO_PATH, mode),
-      portfolio: toPortfolioView(portfolio, {
-        snapshot,
-        sources: snapshots.sources,
-        refreshSeconds: config.trading.refreshSeconds,
-        now,
-      }),
+      portfolio: view,
       curve: toCurveView(curve, { mode, range }),
       held: {
         positions: toDeskPositions(portfolio, snapshot, mode === 'paper' && isManager(role)),

@@ -121,9 +121,9 @@ describe('the portfolio', () => {
     // 67.20 = 992.99. They sell for 64.9287.
     expect(words).toContain('$992.99 −$7.01 on $1,000.00');
     expect(words).toContain('Cash $925.79');
-    expect(words).toContain('Positions $67.20 cost $72.20');
-    expect(words).toContain('Unrealised −$5.00 −$7.27 if all sold now');
-    expect(words).toContain('Fees paid $2.01');
+    expect(words).toContain('Positions $67.20 at last prices, cost $72.20');
+    expect(words).toContain('Unrealised −$5.00 −$7.27 if sold to the bids now');
+    expect(words).toContain('Realised $0.00 before fees of $2.01');
     const desk = await read(trader.browser, '/dashboard/markets');
     for (const page of [{ words, text }, desk]) {
       expect(page.words).toContain('59° or below New York high, 21 Nov 2026');
@@ -142,7 +142,7 @@ describe('the portfolio', () => {
       fees: 2_010_000n,
     });
     expect((await read(trader.browser, `${PATH}?range=day`)).words).toMatch(
-      /−\$2\.27 since \d+ \w+ \d+, \d\d:\d\d UTC if all is sold now/,
+      /−\$2\.27 since \d+ \w+ \d+, \d\d:\d\d UTC with positions sold to the bids/,
     );
     // The monthly chart has hourly steps, so a new account has no line there yet; the daily chart does.
     expect((await read(trader.browser, `${PATH}?range=day`)).text).toContain('<svg class="plot" role="img"');
