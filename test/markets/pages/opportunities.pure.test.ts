@@ -148,7 +148,7 @@ describe('a position', () => {
 
   it('of an ended market counts at its last price, also where the others are sold to the bids', () => {
     const ended = { ...held, mark: { ...mark, valuation: 'closed', value: 0n, unsellableContracts: 18 } };
-    const portfolio = { positions: [{ ...held, mark }, ended], cost: 12_000_000n, cash: 0n };
+    const portfolio = { positions: [{ ...held, mark }, ended], cost: 12_000_000n, cash: 0n, openedAt: null };
     const { tiles } = toPortfolioView(
       portfolio as unknown as Parameters<typeof toPortfolioView>[0],
       {
