@@ -141,7 +141,6 @@ export function toOrdersView(
     ],
     stationOptions,
     sortOptions,
-    isNarrowed: Object.values(narrowed).some((value) => value !== undefined),
     isFiltered: Object.values({ status, ...narrowed }).some((value) => value !== undefined),
     allHref: toAddress(ORDERS_PATH, account),
     isRefused: found === undefined,

@@ -149,15 +149,12 @@ describe('a position', () => {
   it('of an ended market counts at its last price, also where the others are sold to the bids', () => {
     const ended = { ...held, mark: { ...mark, valuation: 'closed', value: 0n, unsellableContracts: 18 } };
     const portfolio = { positions: [{ ...held, mark }, ended], cost: 12_000_000n, cash: 0n, openedAt: null };
-    const { tiles } = toPortfolioView(
-      portfolio as unknown as Parameters<typeof toPortfolioView>[0],
-      {
-        snapshot: { ...snapshotOf(560_000n), asOf: new Date() },
-        sources: [],
-        refreshSeconds: 30,
-        now: new Date(),
-      } as never,
-    );
+    const { tiles } = toPortfolioView(portfolio as unknown as Parameters<typeof toPortfolioView>[0], {
+      snapshot: { ...snapshotOf(560_000n), asOf: new Date() },
+      sources: [],
+      refreshSeconds: 30,
+      now: new Date(),
+    });
     expect(tiles.value).toBe(20_160_000n);
     expect(tiles.unrealised).toBe(4_550_000n + 10_080_000n - 12_000_000n);
   });
