@@ -23,7 +23,7 @@ export interface OthersQuery {
   station: undefined;
   tab: Tab;
   cursor: string | undefined;
-  /** Of each day's markets; by default as the venue lists them. */
+  /** By default, each day's markets stand as the venue lists them. */
   sort: 'price' | undefined;
 }
 

@@ -71,7 +71,7 @@ export interface SettlementEventRow {
   side: 'yes' | 'no';
   contracts: number;
   cost: string;
-  /** Of the purchases. */
+  /** Fees of the purchases. */
   fees: string;
   cashChange: string;
   /** The market was already paid, so only the difference moves. */

@@ -366,7 +366,7 @@ describe('settlements', () => {
     const next = /rel="next" href="([^"]+)"/.exec(text)![1]!;
     expect(await shown(next)).toEqual([34, 62]);
     const own = await read(browser, `${PATH}/settlements?station=KNYC`);
-    // Of all pages.
+    // The sum covers all pages.
     expect(own.words).toContain('−$263.15 after fees in 28 matching settlements: paid $3.15 with fees,');
     expect(own.text).toMatch(/<th scope="row" role="rowheader">\s*<span class="market-name">\s*<a href=/);
     expect(await shown(`${PATH}/settlements?kind=daily_maximum&from=today&to=today`)).toHaveLength(25);
