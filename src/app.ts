@@ -9,6 +9,7 @@ import {
   rememberClientAddress,
   requestContext,
   type Caller,
+  setClock,
   setOwnOrigin,
   requireWholeAddress,
 } from './core/http/request.js';
@@ -70,6 +71,7 @@ export function createApp(
   app.set('views', fileURLToPath(new URL('../views', import.meta.url)));
   rememberClientAddress(app);
   setOwnOrigin(app, context.config);
+  setClock(app, context.clock);
   app.use(requestContext(context, callerOf(services.keys)));
   app.use(requireWholeAddress);
   app.use('/api', apiRoutes(context, services, products));

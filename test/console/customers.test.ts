@@ -759,6 +759,7 @@ describe('a customer', () => {
       'Must be a whole number from 0.',
     );
     expect(await open(path)).toContain('All open: the whole service’s');
+    expect(await open(path)).toContain('>see and trade markets</a>');
     expect((await post(`${path}/limits`, { maxOpenOrders: '7', maxDailyLoss: '50' })).status).toBe(303);
     expect(await open(path)).toContain('value="50.0000"');
     expect(await open(path)).toContain(`class="button danger" href="${path}/switch?state=halt"`);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler, Express, Response } from 'express';
+import type { Clock } from '../time.js';
 import { AppError } from '../errors.js';
 import type { ServiceConfig } from '../config.js';
 import { createMask, maskPath } from '../log/log-mask.js';
@@ -53,6 +54,12 @@ export function hasCopy(req: Request<object>, etag: string): boolean {
   const opaque = etag.replace(/^W\//, '');
   return header.trim() === '*' || header.split(',').some((tag) => tag.trim().replace(/^W\//, '') === opaque);
 }
+
+const clockSetting = 'clock';
+
+export const setClock = (app: Express, clock: Clock): void => void app.set(clockSetting, clock);
+
+export const clockOf = (req: Request<object>): Clock => req.app.get(clockSetting) as Clock;
 
 const originSetting = 'own origin';
 

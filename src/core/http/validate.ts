@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { AppError, type ErrorPlace } from '../errors.js';
+import { DAY_MS } from '../time.js';
 
 /** Excludes control characters, and surrogate halves because UTF-8 cannot encode them. */
 export const textPattern = (maxLength: number, minLength = 1) =>
@@ -51,18 +52,26 @@ export const decimalField = z.string().transform((typed, context) => {
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 
 /**
- * `2026-11-29`, or as pages write it: `29 Nov 2026`.
- * @param start `20` allows only days of this century
+ * `2026-11-29`, from what pages write or people type: `Sun 29 Nov 2026`, `29 Nov`, `today`. A day without a year is the
+ * latest one. Other text is only trimmed.
  */
+export function readDay(typed: string, nowMs: number): string {
+  const text = typed.trim().toLowerCase();
+  const dayBefore = (days: number) => new Date(nowMs - days * DAY_MS).toISOString().slice(0, 10);
+  const named = ['today', 'yesterday'].indexOf(text);
+  if (named !== -1) return dayBefore(named);
+  const [, day, month, year] = /^(?:[a-z]{3,9},?\s+)?(\d\d?)\s+([a-z]+)(?:\s+(\d{4}))?$/.exec(text) ?? [];
+  const place = months.indexOf(month?.slice(0, 3) ?? '') + 1;
+  if (place === 0) return typed.trim();
+  const dayIn = (someYear: string | number) => [someYear, pad(String(place)), pad(day!)].join('-');
+  const today = dayBefore(0);
+  const thisYear = dayIn(today.slice(0, 4));
+  return year ? dayIn(year) : thisYear <= today ? thisYear : dayIn(Number(today.slice(0, 4)) - 1);
+}
+
+/** @param start `20` allows only days of this century */
 export const dayField = (error: string, start = '') =>
-  z
-    .string()
-    .transform((typed) => {
-      const [, day, month, year] = /^\s*(\d\d?)\s+([a-z]+)\s+(\d{4})\s*$/i.exec(typed) ?? [];
-      const place = months.indexOf(month?.slice(0, 3).toLowerCase() ?? '') + 1;
-      return place === 0 ? typed.trim() : [year, pad(String(place)), pad(day!)].join('-');
-    })
-    .refine((day) => day.startsWith(start) && z.iso.date().safeParse(day).success, error);
+  z.string().refine((day) => day.startsWith(start) && z.iso.date().safeParse(day).success, error);
 
 const pad = (digits: string): string => digits.padStart(2, '0');
 

@@ -2,9 +2,9 @@ import type { Request, RequestHandler, Response, Router } from 'express';
 import type { z } from 'zod';
 import { placeError, AppError, type ErrorCode } from '../errors.js';
 import { readForm } from '../http/body.js';
-import { prefersHtml, ownReferer } from '../http/request.js';
+import { clockOf, prefersHtml, ownReferer } from '../http/request.js';
 import { beginProblem, toAppError } from '../http/problem.js';
-import { parseInput } from '../http/validate.js';
+import { parseInput, readDay } from '../http/validate.js';
 import { formatTime } from './format.js';
 
 /** A repeated name, as with check boxes, has a list of values. */
@@ -156,9 +156,18 @@ export function renewForm(form: FormState, id: string): FormState {
   };
 }
 
-/** Empty fields count as missing. */
-export const readQuery = (req: Request): FormFields =>
-  Object.fromEntries(Object.entries(req.query as FormFields).filter(([, value]) => value !== ''));
+const dayNames = new Set(['date', 'from', 'to']);
+
+/** Empty fields count as missing. Days may be typed as pages write them. */
+export function readQuery(req: Request): FormFields {
+  const given = Object.entries(req.query as FormFields).filter(([, value]) => value !== '');
+  return Object.fromEntries(
+    given.map(([name, value]) => [
+      name,
+      dayNames.has(name) && typeof value === 'string' ? readDay(value, clockOf(req).now()) : value,
+    ]),
+  );
+}
 
 export function requireOnce(query: object): void {
   const repeated = Object.entries(query).find(([, value]) => Array.isArray(value));

@@ -11,7 +11,7 @@ import { beginProblem } from '../../core/http/problem.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
-import { newForm, type FormFields, type FormState } from '../../core/pages/form.js';
+import { newForm, readQuery, type FormFields, type FormState } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import { managingRoles } from '../../accounts/organizations/table.js';
@@ -47,7 +47,7 @@ export function auditPages(deps: AuditPageDeps): Router {
 
   router.get('/audit-log.csv', mayRead, async (req, res) => {
     const { orgId, orgSlug } = sessionOf(res);
-    const { cursor: _, ...filter } = readFilter(req.query);
+    const { cursor: _, ...filter } = readFilter(readQuery(req));
     const day = new Date(deps.clock.now()).toISOString().slice(0, 10);
     await sendCsv(deps.log, req, res, {
       filename: `audit-log-${orgSlug}-${day}.csv`,
@@ -83,12 +83,13 @@ type Query = ReturnType<typeof readFilter>;
 
 export function readAuditForm(req: Request, res: Response): { filter: Query | undefined; form: FormState } {
   const values: FormFields = {};
+  const query = readQuery(req);
   for (const name of ['action', 'actor', 'object', 'from', 'to']) {
-    const value = req.query[name];
+    const value = query[name];
     if (typeof value === 'string' && value !== '') values[name] = value;
   }
   try {
-    return { filter: readFilter(req.query), form: newForm(values) };
+    return { filter: readFilter(query), form: newForm(values) };
   } catch (error) {
     if (!(error instanceof AppError) || error.errors?.some(({ pointer }) => !(pointer.slice(1) in values)))
       throw error;

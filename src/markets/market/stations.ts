@@ -216,11 +216,20 @@ export const placesOf = (kind: TemperatureKind): readonly Place[] =>
 export const findAreaOf = ({ city }: Station): IndexArea | undefined =>
   indexAreas.find((each) => each.city === city);
 
+interface SeriesChoice {
+  /** Undefined: all, as for `kind`. */
+  city: string | undefined;
+  kind: TemperatureKind | undefined;
+}
+
 /** Highs, lows, hours, and highs under their former name. */
-export const seriesOfCity = (city: string): string[] => [
-  ...[...bySeries].flatMap(([ticker, { station }]) => (station.city === city ? [ticker] : [])),
-  ...indexAreas.flatMap((each) => (each.city === city ? [each.series] : [])),
-];
+export const seriesOf = (wanted: SeriesChoice): string[] =>
+  [
+    ...[...bySeries].map(([ticker, { station, kind }]) => ({ ticker, city: station.city, kind })),
+    ...indexAreas.map(({ series, city }) => ({ ticker: series, city, kind: 'hourly' as const })),
+  ].flatMap(({ ticker, city, kind }) =>
+    (wanted.city ?? city) === city && (wanted.kind ?? kind) === kind ? [ticker] : [],
+  );
 
 export const findStationOfReport = (report: string): Station | undefined => byReport.get(report);
 

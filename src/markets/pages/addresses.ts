@@ -17,15 +17,13 @@ import type { SettlementEventPosition } from '../portfolio/history-queries.js';
 const pageQuerySchema = z.object({
   mode: z.enum(tradeModes, 'must be paper or live').optional(),
   range: z.enum(Object.keys(curveRanges) as CurveRange[], 'must be day, week, month or year').optional(),
-  station: z.string().optional(),
-  cursor: z.string().optional(),
 });
 
 export function readPageQuery(req: Request) {
   const query = readQuery(req);
   requireOnce(query);
-  const { mode = 'paper', range = 'month', ...rest } = parseInput(pageQuerySchema, query);
-  return { mode, range, ...rest };
+  const { mode = 'paper', range = 'month' } = parseInput(pageQuerySchema, query);
+  return { mode, range };
 }
 
 const settlementCursor = /^(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([\w.-]{1,100}) (\d{1,9})$/;

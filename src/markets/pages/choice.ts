@@ -8,15 +8,24 @@ import type { Tab } from './addresses.js';
 import type { Place } from '../market/place.js';
 
 /** The overview or, with a station, the events of one city. */
-export type ChoiceQuery = { q: string } & (
-  | { station: undefined; tab: Tab; cursor: string | undefined }
+export type ChoiceQuery =
+  | OthersQuery
   | {
+      q: string;
       station: Place;
       kind: TemperatureKind;
       date: string | undefined;
       hour: number | undefined;
-    }
-);
+    };
+
+export interface OthersQuery {
+  q: string;
+  station: undefined;
+  tab: Tab;
+  cursor: string | undefined;
+  /** By default, each day's markets stand as the venue lists them. */
+  sort: 'price' | undefined;
+}
 
 const MAX_SEARCH = 100;
 
@@ -27,12 +36,19 @@ export function readChoiceQuery({
   hour,
   q,
   cursor,
+  sort,
 }: Record<string, unknown>): ChoiceQuery {
   const tab = readTab(kind);
   const search = typeof q === 'string' ? q.trim().slice(0, MAX_SEARCH) : '';
   if (station === undefined) {
     if (date !== undefined || hour !== undefined) throw missing('There is no day without a station.');
-    return { q: search, station: undefined, tab, cursor: typeof cursor === 'string' ? cursor : undefined };
+    return {
+      q: search,
+      station: undefined,
+      tab,
+      cursor: typeof cursor === 'string' ? cursor : undefined,
+      sort: sort === 'price' ? sort : undefined,
+    };
   }
   const place = typeof station === 'string' ? findPlace(station) : undefined;
   if (!place || tab === 'others') throw missing('There is no such station.');

@@ -155,7 +155,8 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
   const reported =
     temperature === null || bracket === null ? null : bracketPays(bracket, temperature) ? DOLLAR : 0n;
   const valueOfYes = settlement.state === 'void' ? null : (booked ?? reported);
-  const [cost, cashChange] = [BigInt(settlement.cost), BigInt(settlement.cashChange)];
+  const [fees, cashChange] = [BigInt(settlement.fees), BigInt(settlement.cashChange)];
+  const paid = BigInt(settlement.cost) + fees;
   const isPaid = ['finalized', 'void'].includes(settlement.state) && !settlement.isCorrection;
   const isExpected = cashChange === 0n && !isPaid;
   const expected =
@@ -168,12 +169,13 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
     isCorrection: settlement.isCorrection && cashChange !== 0n,
     why: { short: outcomeOf(settlement, valueOfYes), full: whyOf(settlement, valueOfYes, name) },
     held: `${contracts} ${side.toUpperCase()}`,
-    cost,
+    paid,
+    fees,
     /** Announced but not made. */
     isExpected,
     /** Null if unknown. */
     moved,
-    result: moved !== null && (isExpected || isPaid) ? moved - cost : null,
+    result: moved !== null && (isExpected || isPaid) ? moved - paid : moved,
   };
 }
 

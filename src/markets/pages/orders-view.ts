@@ -6,7 +6,8 @@ import { fieldError, parseQueryForm, textField, type FormFields } from '../../co
 import { DAY_MS } from '../../core/time.js';
 import { dayField } from '../execution/schema.js';
 import { tradeModes, type OrderStatus } from '../ledger/orders-table.js';
-import { findPlace, seriesOfCity, stations } from '../market/stations.js';
+import { temperatureKinds, type TemperatureKind } from '../market/market.js';
+import { findPlace, seriesOf, stations } from '../market/stations.js';
 import {
   orderSorts,
   type ListedOrder,
@@ -14,10 +15,22 @@ import {
   type OrderSort,
 } from '../portfolio/order-queries.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { modeQuery, ORDERS_PATH, PORTFOLIO_PATH, toModeTabs, unknownCursor } from './addresses.js';
-import { toOrderView } from './order-view.js';
+import type { SettlementEventRow, sumSettlements } from '../portfolio/history-queries.js';
+import {
+  encodeSettlementCursor,
+  modeQuery,
+  ORDERS_PATH,
+  PORTFOLIO_PATH,
+  readSettlementCursor,
+  SETTLEMENTS_PATH,
+  toModeTabs,
+  unknownCursor,
+} from './addresses.js';
+import { kindLabels } from './labels.js';
+import { toOrderView, toSettlementView } from './order-view.js';
 
 export const ORDERS_PAGE_SIZE = 25;
+export const SETTLEMENTS_PAGE_SIZE = 25;
 
 const statusChoices = {
   open: { label: 'Open', statuses: ['pending', 'resting'] },
@@ -34,11 +47,15 @@ const sortNames: Record<OrderSort, string> = {
   market: 'By market',
 };
 
-export const stationOptions = [
+const stationOptions = [
   { value: '', label: 'All cities' },
   ...stations
     .map(({ id, city }) => ({ value: id, label: city }))
     .sort((a, b) => a.label.localeCompare(b.label, 'en')),
+];
+const kindOptions = [
+  { value: '', label: 'All markets' },
+  ...temperatureKinds.map((value) => ({ value, label: kindLabels[value].tab })),
 ];
 const sortOptions = orderSorts.map((value) => ({ value, label: sortNames[value] }));
 
@@ -54,27 +71,38 @@ const ordersQuerySchema = z.object({
 });
 
 export function readOrdersRequest(query: FormFields) {
-  const { mode, status, station, from, to, sort, cursor } = parseQueryForm(ordersQuerySchema, query);
-  if (from !== undefined && to !== undefined && from > to)
-    throw fieldError('from', 'must not be after the last day');
+  const { status, sort, cursor, ...narrowed } = parseQueryForm(ordersQuerySchema, query);
   return {
-    filter: {
-      mode,
-      statuses: status && statusChoices[status].statuses,
-      seriesTickers: readSeries(station),
-      from: from === undefined ? undefined : new Date(from),
-      until: to === undefined ? undefined : new Date(Date.parse(to) + DAY_MS),
-    },
+    filter: { ...readFilter(narrowed), statuses: status && statusChoices[status].statuses },
     sort,
     after: cursor === undefined ? undefined : decodePosition(cursor),
   };
 }
 
-/** Undefined without a station. */
-export function readSeries(station: string | undefined): string[] | undefined {
+const settlementsQuerySchema = ordersQuerySchema
+  .omit({ status: true, sort: true })
+  .extend({ kind: z.enum(temperatureKinds, 'must be one of the markets').optional() });
+
+export function readSettlementsRequest(query: FormFields) {
+  const { cursor, ...narrowed } = parseQueryForm(settlementsQuerySchema, query);
+  return { filter: readFilter(narrowed), after: readSettlementCursor(cursor) };
+}
+
+interface Narrowed extends Pick<z.output<typeof settlementsQuerySchema>, 'mode' | 'station' | 'from' | 'to'> {
+  kind?: TemperatureKind | undefined;
+}
+
+function readFilter({ mode, station, kind, from, to }: Narrowed) {
+  if (from !== undefined && to !== undefined && from > to)
+    throw fieldError('from', 'must not be after the last day');
   const city = station === undefined ? undefined : findPlace(station.toUpperCase())?.city;
   if (station !== undefined && city === undefined) throw fieldError('station', 'must be one of the cities');
-  return city === undefined ? undefined : seriesOfCity(city);
+  return {
+    mode,
+    seriesTickers: city === undefined && kind === undefined ? undefined : seriesOf({ city, kind }),
+    from: from === undefined ? undefined : new Date(from),
+    until: to === undefined ? undefined : new Date(Date.parse(to) + DAY_MS),
+  };
 }
 
 const encodePosition = ({ id, ticker }: OrderPosition): string => toCursor(`${id} ${ticker}`);
@@ -113,7 +141,6 @@ export function toOrdersView(
     ],
     stationOptions,
     sortOptions,
-    isNarrowed: Object.values(narrowed).some((value) => value !== undefined),
     isFiltered: Object.values({ status, ...narrowed }).some((value) => value !== undefined),
     allHref: toAddress(ORDERS_PATH, account),
     isRefused: found === undefined,
@@ -121,5 +148,34 @@ export function toOrdersView(
     pager: toPager(ORDERS_PATH, filters, { cursor, nextCursor }),
     portfolioHref: toAddress(PORTFOLIO_PATH, account),
     csvHref: toAddress(`${PORTFOLIO_PATH}/trades.csv`, account),
+  };
+}
+
+type Settled = { found: readonly SettlementEventRow[]; sums: Awaited<ReturnType<typeof sumSettlements>> };
+
+/** @param settled one row more than a page if there is a next one; undefined for a refused query */
+export function toSettlementsView(
+  query: FormFields,
+  settled: Settled | undefined,
+  snapshot: Snapshot | undefined,
+) {
+  const names = ['mode', 'station', 'kind', 'from', 'to', 'cursor'];
+  const [mode, station, kind, from, to, cursor] = names.map((name) => textField(query, name));
+  const current = mode === 'live' ? 'live' : 'paper';
+  const narrowed = { station, kind, from, to };
+  const filters = { ...modeQuery(current), ...narrowed };
+  const { page, nextCursor } = cutPage(settled?.found ?? [], SETTLEMENTS_PAGE_SIZE, encodeSettlementCursor);
+  return {
+    mode: current,
+    modes: toModeTabs(SETTLEMENTS_PATH, current, narrowed),
+    stationOptions,
+    kindOptions,
+    isFiltered: Object.values(narrowed).some((value) => value !== undefined),
+    allHref: toAddress(SETTLEMENTS_PATH, modeQuery(current)),
+    isRefused: settled === undefined,
+    settlements: page.map((each) => toSettlementView(each, snapshot)),
+    sums: settled?.sums,
+    pager: toPager(SETTLEMENTS_PATH, filters, { cursor, nextCursor }),
+    portfolioHref: toAddress(PORTFOLIO_PATH, modeQuery(current)),
   };
 }

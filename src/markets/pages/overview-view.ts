@@ -1,4 +1,4 @@
-import { toPager } from '../../core/pages/address.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
 import { groupBy } from '../../core/collections.js';
 import { forecastOf } from '../learning/forecast.js';
 import type { MarketEvent } from '../market/event.js';
@@ -12,7 +12,7 @@ import {
 } from '../market/market.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { MARKETS_PATH, overviewAddress, ticketAddress, type Tab } from './addresses.js';
-import { byTime, currentEvent } from './choice.js';
+import { byTime, currentEvent, type OthersQuery } from './choice.js';
 import { kindLabels, kindNames } from './labels.js';
 import { formatClimateDay } from './market-view.js';
 import { sentence } from './signals-view.js';
@@ -23,12 +23,14 @@ const OTHERS_PAGE = 200;
 /** @param cursor last ticker of the previous page; an unknown ticker restarts from the beginning */
 export function toOthers(
   { data }: Snapshot,
-  { q, cursor, mayOpen }: { q: string; cursor: string | undefined; mayOpen: boolean },
+  { q, cursor, sort, mayOpen }: Omit<OthersQuery, 'station' | 'tab'> & { mayOpen: boolean },
 ) {
   const isOpen = ({ status }: UnplacedMarket) => Number(status === 'active');
+  const dayOf = ({ date }: UnplacedMarket) => Date.parse(date ?? '9999-12-31');
+  const chance = ({ yesAsk }: UnplacedMarket) => (sort === 'price' ? Number(yesAsk ?? 0n) : 0);
   const all = data.markets
     .filter((market): market is UnplacedMarket => !isPlaced(market))
-    .toSorted((a, b) => isOpen(b) - isOpen(a));
+    .toSorted((a, b) => isOpen(b) - isOpen(a) || dayOf(a) - dayOf(b) || chance(b) - chance(a));
   const from = cursor === undefined ? 0 : all.findIndex(({ ticker }) => ticker === cursor) + 1;
   const found = all.slice(from).filter((market) => isFoundMarket(market, q));
   const shown = found.slice(0, OTHERS_PAGE);
@@ -38,9 +40,14 @@ export function toOthers(
     rows,
     /** Null unless all have the same. */
     problem: isShared ? rows[0]?.problem : null,
+    sorts: [undefined, 'price' as const].map((by) => ({
+      label: by === 'price' ? 'YES price' : 'Venue’s order',
+      href: toAddress(MARKETS_PATH, { kind: 'others', q, sort: by }),
+      isCurrent: sort === by,
+    })),
     pager: toPager(
       MARKETS_PATH,
-      { kind: 'others', q },
+      { kind: 'others', q, sort },
       {
         cursor: from === 0 ? undefined : cursor,
         nextCursor: found.length > OTHERS_PAGE ? shown.at(-1)!.ticker : undefined,
@@ -71,11 +78,11 @@ function toRow(market: UnplacedMarket, mayOpen: boolean) {
   return {
     ticker,
     href: ticketAddress(ticker),
-    name: unplacedTitle(market),
+    /** Under its day, the question does not repeat it. */
+    name: unplacedTitle(market).replace(/ on \d{1,2} [A-Z][a-z]{2} \d{4}\?$/, date === null ? '$&' : '?'),
+    day: date === null ? 'Without a day' : formatClimateDay(date),
     /** Empty if the question contains it. */
-    note: title.includes(city ?? kindNames[kind])
-      ? ''
-      : [kindNames[kind], city, date === null ? null : formatClimateDay(date)].filter(Boolean).join(', '),
+    note: title.includes(city ?? kindNames[kind]) ? '' : [kindNames[kind], city].filter(Boolean).join(', '),
     isOpen: status === 'active',
     prices: [price('yes', market.yesAsk), price('no', market.noAsk)],
     last: market.lastPrice,

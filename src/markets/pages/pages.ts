@@ -32,7 +32,7 @@ import {
   eventsOf,
   isTradable,
   readChoiceQuery,
-  type ChoiceQuery,
+  type OthersQuery,
   type Choice,
 } from './choice.js';
 import { isStale, MARKETS_SECTION, toFreshness } from './freshness.js';
@@ -353,14 +353,12 @@ const toChoiceView = (snapshot: Snapshot, choice: Choice, q: string, now: Date) 
   isMissing: choice.missing !== null,
 });
 
-const toOthersPage = (
-  { snapshot, own, status }: DeskFacts,
-  { q, cursor }: Extract<ChoiceQuery, { station: undefined }>,
-) => ({
+const toOthersPage = ({ snapshot, own, status }: DeskFacts, { q, cursor, sort }: OthersQuery) => ({
   ...status,
   tabs: toTabs(snapshot, 'others', q),
   q,
+  sort,
   allHref: overviewAddress('others'),
-  others: toOthers(snapshot, { q, cursor, mayOpen: own.mayOpen }),
+  others: toOthers(snapshot, { q, cursor, sort, mayOpen: own.mayOpen }),
   streamHref: streamAddress(),
 });

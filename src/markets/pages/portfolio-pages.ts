@@ -2,9 +2,8 @@ import type { Router } from 'express';
 import { HOUR_MS } from '../../core/time.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { originOf } from '../../core/http/request.js';
-import { cutPage } from '../../core/http/page.js';
-import { toAddress, toPager } from '../../core/pages/address.js';
-import { newForm } from '../../core/pages/form.js';
+import { toAddress } from '../../core/pages/address.js';
+import { readQuery, tryQuery } from '../../core/pages/form.js';
 import { formatChange, formatPrice, formatTime, utc } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
@@ -16,25 +15,17 @@ import type { LiveReport } from '../live/report.js';
 import { CENT } from '../market/money.js';
 import { findFirstOrder } from '../orders/first-order.js';
 import { curveRanges, readCurve, type CurvePoint, type CurveRange } from '../portfolio/curve.js';
-import { listSettlementEvents } from '../portfolio/history-queries.js';
+import { listSettlementEvents, sumSettlements } from '../portfolio/history-queries.js';
 import { listLatestOrders } from '../portfolio/order-queries.js';
 import { readPortfolio, type PortfolioDeps } from '../portfolio/portfolio.js';
 import { readSwitch } from '../risk/switches.js';
 import type { TradingServices } from '../services/services.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import {
-  encodeSettlementCursor,
-  modeQuery,
-  PORTFOLIO_PATH,
-  readPageQuery,
-  readSettlementCursor,
-  SETTLEMENTS_PATH,
-  toModeTabs,
-} from './addresses.js';
+import { modeQuery, PORTFOLIO_PATH, readPageQuery, toModeTabs } from './addresses.js';
 import { toDeskOrders, toDeskPositions } from './desk-view.js';
 import { addOrderPages } from './order-pages.js';
 import { toSettlementView } from './order-view.js';
-import { readSeries, stationOptions } from './orders-view.js';
+import { readSettlementsRequest, SETTLEMENTS_PAGE_SIZE, toSettlementsView } from './orders-view.js';
 import { toPortfolioView } from './portfolio-view.js';
 
 /** `report` is undefined if the Organization does not trade live. */
@@ -144,8 +135,7 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
 
 /** Besides open ones. */
 const ORDERS_SHOWN = 6;
-const SETTLEMENTS_SHOWN = 8;
-const PAGE_SIZE = 25;
+const SETTLEMENTS_SHOWN = 5;
 
 export function portfolioPages(context: Context, trading: TradingServices): Router {
   const { db, clock, config } = context;
@@ -158,22 +148,20 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
     const { mode, range } = readPageQuery(req);
     const portfolio = await readPortfolio(deps, orgId, mode);
     const now = new Date(clock.now());
+    const snapshot = snapshots.current;
+    const { sources } = snapshots;
+    const { refreshSeconds } = config.trading;
+    const view = toPortfolioView(portfolio, { snapshot, sources, refreshSeconds, now });
     const [tradingSwitch, curve, orders, settlements] = await Promise.all([
       readSwitch(db.orm, orgId),
-      readCurve(db.orm, orgId, portfolio, range, now),
+      readCurve(db.orm, orgId, { ...portfolio, ...view.tiles }, range, now),
       listLatestOrders(db.orm, orgId, mode, ORDERS_SHOWN),
       listSettlementEvents(db.orm, orgId, { mode, after: undefined, limit: SETTLEMENTS_SHOWN }),
     ]);
-    const snapshot = snapshots.current;
     const page = { view: 'markets/portfolio/portfolio', title: 'Portfolio', section: 'portfolio' };
     await renderPage(context, req, res, page, {
       modes: toModeTabs(PORTFOLIO_PATH, mode),
-      portfolio: toPortfolioView(portfolio, {
-        snapshot,
-        sources: snapshots.sources,
-        refreshSeconds: config.trading.refreshSeconds,
-        now,
-      }),
+      portfolio: view,
       curve: toCurveView(curve, { mode, range }),
       held: {
         positions: toDeskPositions(portfolio, snapshot, mode === 'paper' && isManager(role)),
@@ -188,26 +176,21 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
   });
 
   router.get('/portfolio/settlements', async (req, res) => {
-    const { mode, cursor, station } = readPageQuery(req);
-    const settlements = await listSettlementEvents(db.orm, sessionOf(res).orgId, {
-      mode,
-      seriesTickers: readSeries(station),
-      after: readSettlementCursor(cursor),
-      limit: PAGE_SIZE + 1,
+    const { orgId } = sessionOf(res);
+    const query = readQuery(req);
+    const { form, result } = await tryQuery(res, query, async () => {
+      const { filter, after } = readSettlementsRequest(query);
+      const page = { ...filter, after, limit: SETTLEMENTS_PAGE_SIZE + 1 };
+      const [found, sums] = await Promise.all([
+        listSettlementEvents(db.orm, orgId, page),
+        sumSettlements(db.orm, orgId, filter),
+      ]);
+      return { found, sums };
     });
-    const { page: shown, nextCursor } = cutPage(settlements, PAGE_SIZE, encodeSettlementCursor);
     const page = { view: 'markets/portfolio/settlements', title: 'Settlements', section: 'portfolio' };
-    const rows = shown.map((each) => toSettlementView(each, snapshots.current));
-    const results = rows.flatMap(({ result }) => result ?? []);
     await renderPage(context, req, res, page, {
-      form: newForm({ station: station?.toUpperCase() ?? '' }),
-      mode,
-      modes: toModeTabs(SETTLEMENTS_PATH, mode, { station }),
-      portfolioHref: toAddress(PORTFOLIO_PATH, modeQuery(mode)),
-      stationOptions,
-      settlements: rows,
-      sum: results.reduce((sum, each) => sum + each, 0n),
-      pager: toPager(SETTLEMENTS_PATH, { ...modeQuery(mode), station }, { cursor, nextCursor }),
+      form,
+      ...toSettlementsView(query, result, snapshots.current),
     });
   });
 

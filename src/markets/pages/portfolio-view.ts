@@ -41,7 +41,14 @@ export function toMarketValue(
 
 export function toPortfolioView(portfolio: Portfolio, marks: Marks) {
   const { mode, positions, cash, cost, openedAt, deposits, transfers } = portfolio;
-  const value = sumKnown(positions.map((position) => toMarketValue(position, marks.snapshot).value));
+  const values = positions.map((position) => toMarketValue(position, marks.snapshot).value);
+  const value = sumKnown(values);
+  // Nothing can be sold after a market's close, so what is known of it counts.
+  const sold = sumKnown(
+    positions.map(({ mark }, i) =>
+      mark.valuation === 'closed' || mark.valuation === 'not_listed' ? values[i]! : mark.value,
+    ),
+  );
   // Rounded once, so that the account's value is the sum of the amounts beside it.
   const total = value === null ? null : toCents(cash) + toCents(value);
   return {
@@ -54,6 +61,7 @@ export function toPortfolioView(portfolio: Portfolio, marks: Marks) {
       total,
       gain: total === null || openedAt === null ? null : total - deposits - transfers,
       profit: value === null ? null : value - cost,
+      unrealised: sold === null ? null : sold - cost,
     },
     /** The value of the other positions counts as zero. */
     cutTo: portfolio.isCut ? positions.length : null,

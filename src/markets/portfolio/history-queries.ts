@@ -71,6 +71,8 @@ export interface SettlementEventRow {
   side: 'yes' | 'no';
   contracts: number;
   cost: string;
+  /** Fees of the purchases. */
+  fees: string;
   cashChange: string;
   /** The market was already paid, so only the difference moves. */
   isCorrection: boolean;
@@ -80,44 +82,69 @@ export interface SettlementEventRow {
 
 export type SettlementEventPosition = Pick<SettlementEventRow, 'at' | 'ticker' | 'n'>;
 
-interface SettlementEventPage extends Pick<OrderFilter, 'mode' | 'seriesTickers'> {
+type SettlementFilter = Pick<OrderFilter, 'mode' | 'seriesTickers' | 'from' | 'until'>;
+
+interface SettlementEventPage extends SettlementFilter {
   after: SettlementEventPosition | undefined;
   limit: number;
 }
 
-/** Newest first. A successor replaces a provisional event, so each settlement is one row. */
+/** A successor replaces a provisional event, so each settlement is one row. */
+const selectSettlements = (orgId: string, { mode, seriesTickers, from, until }: SettlementFilter) => sql`
+  select ticker, o.label, n, state, value::text, temperature, side, contracts::float8, cost::text, o.fees::text, cash_change::text as "cashChange", ${timeText(sql`at`)} as at,
+    exists (
+      select from trading_settlements e
+      where e.org_id = s.org_id and e.mode = s.mode and e.ticker = s.ticker and e.n < s.n and e.state in ('finalized', 'void')
+    ) as "isCorrection"
+  from trading_settlements s cross join lateral (
+    select min(o.label) as label, coalesce(sum(o.fees) filter (where o.action = 'buy' and o.side = s.side), 0) as fees
+    from trading_orders o
+    where o.org_id = s.org_id and o.mode = s.mode and o.ticker = s.ticker
+  ) o
+  where org_id = ${orgId}::uuid and mode = ${mode}
+    ${seriesTickers ? sql`and split_part(s.ticker, '-', 1) in ${[...seriesTickers]}` : sql``}
+    ${from ? sql`and s.at >= ${from.toISOString()}::timestamptz` : sql``}
+    ${until ? sql`and s.at < ${until.toISOString()}::timestamptz` : sql``}
+    and (
+      s.state in ('finalized', 'void') or s.cash_change <> 0
+      or not exists (
+        select from trading_settlements later
+        where later.org_id = s.org_id and later.mode = s.mode and later.ticker = s.ticker and later.n > s.n
+      )
+    )`;
+
+/** Newest first. */
 export const listSettlementEvents = (
   orm: Orm,
   orgId: string,
-  { mode, seriesTickers, after, limit }: SettlementEventPage,
+  { after, limit, ...filter }: SettlementEventPage,
 ): Promise<SettlementEventRow[]> =>
   selectRows(
     orm,
-    sql`
-      select ticker, (select o.label from trading_orders o where o.org_id = s.org_id and o.mode = s.mode and o.ticker = s.ticker limit 1) as label, n, state, value::text, temperature, side, contracts::float8, cost::text, cash_change::text as "cashChange", ${timeText(sql`at`)} as at,
-        exists (
-          select from trading_settlements e
-          where e.org_id = s.org_id and e.mode = s.mode and e.ticker = s.ticker and e.n < s.n and e.state in ('finalized', 'void')
-        ) as "isCorrection"
-      from trading_settlements s
-      where org_id = ${orgId}::uuid and mode = ${mode}
-        ${seriesTickers ? sql`and split_part(s.ticker, '-', 1) in ${[...seriesTickers]}` : sql``}
-        and (
-          s.state in ('finalized', 'void') or s.cash_change <> 0
-          or not exists (
-            select from trading_settlements later
-            where later.org_id = s.org_id and later.mode = s.mode and later.ticker = s.ticker and later.n > s.n
-          )
-        )
-        ${
-          after
-            ? // Redundant, but the index can seek only by a bound on the time.
-              sql`and s.at <= ${after.at}::timestamptz and (s.at, ticker, n) < (${after.at}::timestamptz, ${after.ticker}, ${after.n})`
-            : sql``
-        }
+    sql`${selectSettlements(orgId, filter)}
+      ${
+        after
+          ? // Redundant, but the index can seek only by a bound on the time.
+            sql`and s.at <= ${after.at}::timestamptz and (s.at, ticker, n) < (${after.at}::timestamptz, ${after.ticker}, ${after.n})`
+          : sql``
+      }
       order by s.at desc, ticker desc, n desc
       limit ${limit}`,
   );
+
+/** Without those that are only announced. */
+export async function sumSettlements(orm: Orm, orgId: string, filter: SettlementFilter) {
+  const [sums] = await selectRows<{ count: number; paid: string; payout: string }>(
+    orm,
+    sql`
+      select count(*)::int as count, coalesce(sum(e.cost::bigint + e.fees::bigint) filter (where not e."isCorrection"), 0)::text as paid,
+        coalesce(sum(e."cashChange"::bigint), 0)::text as payout
+      from (${selectSettlements(orgId, filter)}) e
+      where e.state in ('finalized', 'void') or e."cashChange" <> '0'`,
+  );
+  const { count, paid, payout } = sums!;
+  return { count, paid: BigInt(paid), payout: BigInt(payout), result: BigInt(payout) - BigInt(paid) };
+}
 
 /** By key. Reads the index once per account, however many positions it has. */
 export async function listHoldingAccounts(orm: Orm, after: Account, limit: number): Promise<Account[]> {

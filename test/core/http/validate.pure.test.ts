@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { AppError } from '../../../src/core/errors.js';
-import { dayField, parseInput, text } from '../../../src/core/http/validate.js';
+import { dayField, parseInput, readDay, text } from '../../../src/core/http/validate.js';
 
 const schema = z.strictObject({ name: text(5), sizes: z.array(z.number()).optional() });
 
@@ -38,12 +38,19 @@ describe('invalid input', () => {
 it.each([
   ['2026-11-29', '2026-11-29'],
   [' 29 Nov 2026 ', '2026-11-29'],
+  ['Sun 29 Nov 2026', '2026-11-29'],
+  ['Sunday, 29 November', '2026-11-29'],
+  ['1 Dec', '2025-12-01'],
+  ['Today', '2026-11-30'],
+  ['yesterday', '2026-11-29'],
   ['3 sept 2026', '2026-09-03'],
   ['1 January 2026', '2026-01-01'],
   ['31 Feb 2026', undefined],
   ['29/11/2026', undefined],
   ['29 Nowember 26', undefined],
+  ['tomorrow', undefined],
   ['', undefined],
 ])('reads the day %j as %s', (typed, day) => {
-  expect(dayField('must be a day').safeParse(typed).data).toBe(day);
+  const read = readDay(typed, Date.parse('2026-11-30T23:59:59Z'));
+  expect(dayField('must be a day').safeParse(read).data).toBe(day);
 });

@@ -351,11 +351,21 @@ describe('a market without a place', () => {
   it('is listed and searchable, with its prices and the reason for the missing forecast', async () => {
     const page = await getPage(owner.browser, `${PATH}?kind=others`);
     const text = textOf(page);
-    expect(text).toContain(unplacedTitle(rain()));
-    // The question has the city and the day, in the format of all other dates.
+    expect(text).toContain(unplacedTitle(rain()).replace(/ on .*/, '?'));
+    // The day is a heading, so that no question repeats it.
     expect(text).toMatch(
-      /Will it rain in [A-Z][\w ]+ on \d{1,2} [A-Z][a-z]{2} \d{4}\? (Buy|none|closed|YES)/,
+      /Last [A-Z][a-z]{2} \d{1,2} [A-Z][a-z]{2} Will it rain in [A-Z][\w ]+\? (Buy|none|closed|YES)/,
     );
+    const days = [...page.text.matchAll(/scope="rowgroup"[^>]*>([^<]+)</g)].map(([, day]) => day);
+    expect(days.length).toBeGreaterThan(0);
+    expect(new Set(days).size).toBe(days.length);
+    const sorted = await getPage(owner.browser, `${PATH}?kind=others&sort=price`);
+    const firstDay = sorted.text.split('scope="rowgroup"')[1]!;
+    const prices = [...firstDay.matchAll(/data-label="YES">[^¢]*?>([\d.]+)¢/g)].map(([, price]) =>
+      Number(price),
+    );
+    expect(prices.length).toBeGreaterThan(1);
+    expect(prices).toEqual(prices.toSorted((a, b) => b - a));
     expect(page.text.indexOf('<form id="search"')).toBeGreaterThan(page.text.indexOf('aria-label="Kinds"'));
     // A reason that all share is stated once.
     expect(text.match(/Gauge does not forecast rain\./g)).toHaveLength(1);

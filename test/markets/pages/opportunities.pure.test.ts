@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { findStation } from '../../../src/markets/market/stations.js';
 import { notesOn, toDeskPositions, toOpportunities } from '../../../src/markets/pages/desk-view.js';
 import type { OwnAccount } from '../../../src/markets/pages/market-view.js';
-import { toMarketValue } from '../../../src/markets/pages/portfolio-view.js';
+import { toMarketValue, toPortfolioView } from '../../../src/markets/pages/portfolio-view.js';
 import type { SignalReport } from '../../../src/markets/signals/signal.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 
@@ -144,6 +144,19 @@ describe('a position', () => {
     expect(valueOf({ side: 'no' }, snapshotOf(560_000n)).price).toBe(440_000n);
     const unlisted = { mark: { ...mark, valuation: 'not_listed', value: 0n } };
     expect(valueOf({ ...unlisted, ticker: 'gone' }, snapshotOf(null)).value).toBe(6_000_000n);
+  });
+
+  it('of an ended market counts at its last price, also where the others are sold to the bids', () => {
+    const ended = { ...held, mark: { ...mark, valuation: 'closed', value: 0n, unsellableContracts: 18 } };
+    const portfolio = { positions: [{ ...held, mark }, ended], cost: 12_000_000n, cash: 0n, openedAt: null };
+    const { tiles } = toPortfolioView(portfolio as unknown as Parameters<typeof toPortfolioView>[0], {
+      snapshot: { ...snapshotOf(560_000n), asOf: new Date() },
+      sources: [],
+      refreshSeconds: 30,
+      now: new Date(),
+    });
+    expect(tiles.value).toBe(20_160_000n);
+    expect(tiles.unrealised).toBe(4_550_000n + 10_080_000n - 12_000_000n);
   });
 
   it('of a bracket that the measured temperature rules out is worth its bids, and NO of it its price', () => {

@@ -121,9 +121,9 @@ describe('the portfolio', () => {
     // 67.20 = 992.99. They sell for 64.9287.
     expect(words).toContain('$992.99 −$7.01 on $1,000.00');
     expect(words).toContain('Cash $925.79');
-    expect(words).toContain('Positions $67.20 cost $72.20');
-    expect(words).toContain('Unrealised −$5.00 −$7.27 if all sold now');
-    expect(words).toContain('Fees paid $2.01');
+    expect(words).toContain('Positions $67.20 at last prices, cost $72.20');
+    expect(words).toContain('Unrealised −$5.00 −$7.27 if sold to the bids now');
+    expect(words).toContain('Realised $0.00 before fees of $2.01');
     const desk = await read(trader.browser, '/dashboard/markets');
     for (const page of [{ words, text }, desk]) {
       expect(page.words).toContain('59° or below New York high, 21 Nov 2026');
@@ -142,7 +142,7 @@ describe('the portfolio', () => {
       fees: 2_010_000n,
     });
     expect((await read(trader.browser, `${PATH}?range=day`)).words).toMatch(
-      /−\$2\.27 since \d+ \w+ \d+, \d\d:\d\d UTC if all is sold now/,
+      /−\$2\.27 since \d+ \w+ \d+, \d\d:\d\d UTC with positions sold to the bids/,
     );
     // The monthly chart has hourly steps, so a new account has no line there yet; the daily chart does.
     expect((await read(trader.browser, `${PATH}?range=day`)).text).toContain('<svg class="plot" role="img"');
@@ -246,6 +246,7 @@ describe('orders', () => {
     expect(await shown(`station=KNYC&to=${day(3)}`)).toEqual([3]);
     expect(await shown(`station=KNYC&status=cancelled&to=${day(2)}`)).toEqual([3]);
     expect(await shown(`from=${day(2)}&to=${day(2)}`)).toEqual([2]);
+    expect(await shown('to=today&from=yesterday')).toHaveLength(25);
     expect((await shown('sort=oldest')).slice(0, 2)).toEqual([3, 2]);
     expect((await shown('sort=market')).at(0)).toBe(3);
     expect(await shown('station=KDEN')).toEqual([]);
@@ -269,7 +270,7 @@ describe('orders', () => {
   it.each([
     ['status=none', 'must be one of open'],
     ['station=XXXX', 'Must be one of the cities'],
-    ['from=yesterday', 'Must be a day'],
+    ['from=soon', 'Must be a day'],
     ['from=2026-11-20', 'Must not be after the last day'],
     ['sort=size', 'Must be one of newest'],
     ['mode=test', 'ust be paper or live'],
@@ -328,11 +329,11 @@ describe('settlements', () => {
     const word = { orgId, ticker: MILD, temperature: 61, cost: '3.00', contracts: 10 };
     await writeWord(database.db, { ...word, at: at(0), n: 0, state: 'provisional', value: null });
     expect((await read(browser, PATH)).words).toContain(
-      'Reported 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢ if this stands. 10 YES for $3.00 $10.00 expected +$7.00',
+      'Reported 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢ if this stands. 10 YES $3.15 fees $0.15 $10.00 expected +$6.85',
     );
     await writeWord(database.db, { ...word, at: at(1), n: 1, state: 'determined', value: 1_000_000n });
     expect((await read(browser, PATH)).words).toContain(
-      'Determined 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢ if this stands. 10 YES for $3.00 $10.00 expected +$7.00',
+      'Determined 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢ if this stands. 10 YES $3.15 fees $0.15 $10.00 expected +$6.85',
     );
     const final = { orgId, ticker: MILD, temperature: 61, at: at(2), n: 2, value: 1_000_000n };
     await bookSettlement(database.db, { ...final, state: 'finalized' }, (held) =>
@@ -342,11 +343,13 @@ describe('settlements', () => {
     await writeWord(database.db, { ...amended, state: 'amended' });
     const { words } = await read(browser, PATH);
     expect(words).toContain(
-      'Amended correction 62°F: NO wins The Weather Company says 62°F: each NO of 60° to 61° pays 100¢ if this stands. 10 YES for $3.00 −$10.00 corrected',
+      'Amended correction 62°F: NO wins The Weather Company says 62°F: each NO of 60° to 61° pays 100¢ if this stands. 10 YES $3.15 fees $0.15 −$10.00 −$10.00',
     );
     expect(words).toContain(
-      'Final 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢. 10 YES for $3.00 $10.00 +$7.00',
+      'Final 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢. 10 YES $3.15 fees $0.15 $10.00 +$6.85',
     );
+    const all = await read(browser, `${PATH}/settlements`);
+    expect(all.words).toContain('−$3.15 after fees in 2 settlements: paid $3.15 with fees, payout $0.00');
     // The final result replaces the announced one.
     expect(words).not.toContain('Determined');
     expect((await read(browser, `${PATH}/settlements?cursor=x`)).status).toBe(400);
@@ -357,17 +360,22 @@ describe('settlements', () => {
     const shown = async (path: string) =>
       [...(await read(browser, path)).words.matchAll(/(\d\d)°F: NO/g)].map(([, degrees]) => Number(degrees));
     const count = (length: number, from: number) => Array.from({ length }, (_, i) => from - i);
-    expect(await shown(PATH)).toEqual(count(8, 59));
+    expect(await shown(PATH)).toEqual(count(5, 59));
     expect(await shown(`${PATH}/settlements`)).toEqual(count(25, 59));
     const { text } = await read(browser, `${PATH}/settlements`);
     const next = /rel="next" href="([^"]+)"/.exec(text)![1]!;
     expect(await shown(next)).toEqual([34, 62]);
     const own = await read(browser, `${PATH}/settlements?station=KNYC`);
-    expect(own.words).toContain('Results on this page:');
+    // The sum covers all pages.
+    expect(own.words).toContain('−$263.15 after fees in 28 matching settlements: paid $3.15 with fees,');
     expect(own.text).toMatch(/<th scope="row" role="rowheader">\s*<span class="market-name">\s*<a href=/);
-    expect((await read(browser, `${PATH}/settlements?station=KMIA`)).words).toContain(
-      'Nothing has settled in this city.',
-    );
+    expect(await shown(`${PATH}/settlements?kind=daily_maximum&from=today&to=today`)).toHaveLength(25);
+    for (const narrowed of ['station=KMIA', 'kind=hourly', 'to=yesterday', 'from=2099-01-01'])
+      expect((await read(browser, `${PATH}/settlements?${narrowed}`)).words).toContain(
+        'No settlements match',
+      );
+    const refused = await read(browser, `${PATH}/settlements?from=soon&station=KNYC`);
+    expect(refused.words).toContain('Must be a day');
     expect((await read(browser, `${PATH}/settlements?station=nowhere`)).status).toBe(400);
   });
 });
