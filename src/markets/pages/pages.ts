@@ -13,10 +13,8 @@ import { withPurchases, type Holding } from '../ledger/positions.js';
 import type { MarketEvent } from '../market/event.js';
 import {
   isPlaced,
-  takesOrders,
   temperatureKinds,
   type ListedMarket,
-  type Market,
   type TemperatureKind,
 } from '../market/market.js';
 import type { Micros } from '../market/money.js';
@@ -53,7 +51,7 @@ import {
 import { addTicketRoutes, createTickets, type MarketsPagesDeps, type TicketView } from './ticket-pages.js';
 import { listLatestOrders, type ListedOrder } from '../portfolio/order-queries.js';
 import { readPortfolio } from '../portfolio/portfolio.js';
-import { listOpportunities, toDeskOrders, toDeskPositions, toOpportunities } from './desk-view.js';
+import { findLikeliest, listOpportunities, toDeskOrders, toDeskPositions, toOpportunities } from './desk-view.js';
 import { forecastOf } from '../learning/forecast.js';
 
 /** Per snapshot. Pages that poll every few seconds would size signals each time. */
@@ -297,13 +295,6 @@ interface DeskChoice {
 function chooseBest({ snapshot, own, now }: DeskFacts, { kind, q }: DeskChoice): Choice | undefined {
   const best = listOpportunities({ snapshot, own, now, chosen: undefined }, { kind, q })[0];
   return best && chooseEvent(snapshot, { ...best.event, hour: best.event.hour, q }, now);
-}
-
-/** Undefined if the event takes no orders. */
-function findLikeliest({ forecasts }: Snapshot, event: MarketEvent): Market | undefined {
-  const probabilities = forecastOf(forecasts, event)?.probabilities;
-  const chance = ({ ticker }: Market) => Math.abs((probabilities?.get(ticker) ?? 0) - 0.5);
-  return event.markets.filter(takesOrders).toSorted((a, b) => chance(a) - chance(b))[0];
 }
 
 /** Beside the snapshot. */

@@ -234,7 +234,7 @@ function proceeds(input: ReviewInput, quote: Quote): Fact[] {
 const cashAfter = (cash: Micros, change: Micros) => ({
   label: 'Cash after',
   money: roundToCent(cash) + change,
-  note: `${formatMoney(cash)} now`,
+  note: `from ${formatMoney(cash)}`,
 });
 
 const averageNote = ({ filledContracts, averagePrice }: Quote): string =>

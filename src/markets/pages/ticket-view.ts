@@ -8,6 +8,7 @@ import { CENT, DOLLAR } from '../market/money.js';
 import type { OrderRefusal, Remedy } from '../orders/order.js';
 import type { Action } from '../ledger/order-input.js';
 
+import { timesInForce } from './order-view.js';
 import { addressOfEvent, inCents, overviewAddress, ticketAddress } from './addresses.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Freshness } from './freshness.js';
@@ -71,6 +72,7 @@ export function toTicketView(input: TicketInput) {
     form: withOwnLimit(form, input.limits.maxOrderContracts),
     mostContracts: input.limits.maxOrderContracts,
     fieldNames: ticketFields,
+    timesInForce,
     isResting: form.values.timeInForce?.includes('good_till') ?? false,
     limit: toLimit(input),
     slider: sliderOf(input, side),
@@ -149,7 +151,7 @@ function toSubject(market: ListedMarket) {
     const { station, kind } = market;
     return {
       heading: `${station.city}: ${labelOf(market)}`,
-      about: `The ${kindLabels[kind].temperature} ${kind === 'hourly' ? 'at' : 'of'} ${formatMoment(market)}.`,
+      about: `${kindLabels[kind].value} ${kind === 'hourly' ? 'at' : 'of'} ${formatMoment(market)}.`,
       unplaced: null,
       back: {
         href: addressOfEvent(market),
