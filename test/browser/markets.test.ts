@@ -223,6 +223,32 @@ it('links of the desk keep the place and the focus, and the ticket stays alive',
   }
 });
 
+it('a slow ticket takes no input until it is the chosen one, and keeps what is typed after that', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const { station, date, ticker } = findMarket();
+  const page = await world.visit({ as: browser });
+  await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
+  let answer = () => {};
+  const seen = new Promise<void>((resolve) => (answer = resolve));
+  await page.route('**/dashboard/markets/*side=no*', async (route) => {
+    await seen;
+    await route.continue();
+  });
+  await page.locator(`.ladder a[href*="/${ticker}?side=no"]`).first().click();
+  for (const part of ['form#ticket', '#review'])
+    await page.locator(`${part}[inert][aria-busy=true]`).waitFor();
+  answer();
+  await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy NO' }).waitFor();
+  expect(await page.locator('[inert]').count()).toBe(0);
+  await page.getByLabel('Contracts').fill('2');
+  // The other side opens with the number, although the quote has not followed yet.
+  expect(await page.locator('#ticket-tabs a[href*="side=yes"]').first().getAttribute('href')).toContain(
+    'contracts=2',
+  );
+  await page.getByRole('heading', { name: /^Buy 2 NO/ }).waitFor();
+  expect(await page.getByLabel('Contracts').inputValue()).toBe('2');
+});
+
 it('the chosen bracket has its day as a picture and as text, with and without scripts', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const { station, date } = findMarket();
@@ -340,6 +366,15 @@ it.each([
     }
   }
   const boxOf = async (name: string) => (await page.locator(name).boundingBox())!;
+  const [list, ticket, ...rows] = await Promise.all(
+    ['.desk-list', '.desk-ticket', '.desk-charts', '.desk-orders'].map(boxOf),
+  );
+  for (const { x, width } of rows) expect([x, x + width]).toEqual([list!.x, ticket!.x + ticket!.width]);
+  expect(
+    await page.evaluate(
+      "(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)(document.querySelector('.desk-ticket'))",
+    ),
+  ).toBe(0);
   const chart = await boxOf('.desk-charts');
   expect(chart.y).toBeGreaterThan((await boxOf('.desk-market')).y);
   expect(chart.y).toBeLessThan((await boxOf('.desk-orders')).y);

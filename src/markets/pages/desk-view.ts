@@ -1,8 +1,15 @@
-import { formatDecimal, formatDegrees, formatMoney, formatPrice, inSentence } from '../../core/pages/format.js';
+import {
+  formatDecimal,
+  formatDegrees,
+  formatMoney,
+  formatPrice,
+  inSentence,
+} from '../../core/pages/format.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import { asksOf } from '../market/book.js';
 import { bracketLabel } from '../market/brackets.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
+import { sumKnown } from '../ledger/valuation.js';
 import type { MarketEvent } from '../market/event.js';
 import {
   isPlaced,
@@ -101,13 +108,17 @@ function toChance(
     return { ...noQuote, score: best.edge, signal, withheld: null, what: signal.title.replace('Buy ', '') };
   }
   const count = report?.suppressed.filter(({ isWithheld }) => isWithheld).length ?? 0;
-  const market = findLikeliest(snapshot, event);
-  const likeliest = {
-    why: day ? report && whyNone(report).short : 'No forecast',
-    quote: day && market && { probability: day.probabilities.get(market.ticker) ?? 0, ask: market.yesAsk },
-    what: day && market ? bracketLabel(market.bracket) : null,
-  };
-  if (!report || !day || count === 0) return { score: 0, signal: null, withheld: null, ...likeliest };
+  if (!report || !day || count === 0) {
+    const market = findLikeliest(snapshot, event);
+    return {
+      score: 0,
+      signal: null,
+      withheld: null,
+      why: day ? report && whyNone(report).short : 'No forecast',
+      quote: day && market && { probability: day.probabilities.get(market.ticker) ?? 0, ask: market.yesAsk },
+      what: day && market ? bracketLabel(market.bracket) : null,
+    };
+  }
   const { gate } = report;
   return {
     score: evidenceShare(gate) * edgeOf(event, day, snapshot),
@@ -193,14 +204,20 @@ export const toDeskPositions = (
         mayTrade &&
         position.mark.status === 'active' &&
         position.mark.unsellableContracts < position.contracts
-          ? ticketAddress(position.ticker, {
+          ? `${ticketAddress(position.ticker, {
               side: position.side,
               action: 'sell',
               contracts: position.contracts,
-            })
+            })}#ticket-head`
           : null,
     };
   });
+
+/** Null amounts if one is not known. */
+export const toDeskTotal = (positions: readonly { value: Micros | null; profit: Micros | null }[]) => ({
+  value: sumKnown(positions.map(({ value }) => value)),
+  profit: sumKnown(positions.map(({ profit }) => profit)),
+});
 
 /** Those of the event in the ticket come first, then open ones. */
 function inOrder(positions: readonly ValuedPosition[], chosen: string | undefined) {

@@ -66,7 +66,6 @@ export function toTicketView(input: TicketInput) {
     isAccountOpen: input.isAccountOpen,
     held: held && {
       text: `${held.contracts} ${held.side.toUpperCase()}`,
-      cost: held.cost,
       average: perContract(held.cost, held.contracts),
     },
     form: withOwnLimit(form, input.limits.maxOrderContracts),
