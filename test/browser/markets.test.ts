@@ -376,8 +376,9 @@ it.each([
     expect(x).toBeCloseTo(list!.x);
     expect(x + width).toBeCloseTo(ticket!.x + ticket!.width);
   }
-  // The usual order fits into the window.
-  expect(ticket!.height).toBeLessThan(790);
+  // A window of 900 px shows the order, its button and its cost.
+  const cost = await boxOf('.bill .sum');
+  expect(cost.y + cost.height - ticket!.y).toBeLessThan(640);
   const chart = await boxOf('.desk-charts');
   expect(chart.y).toBeGreaterThan((await boxOf('.desk-market')).y);
   expect(chart.y).toBeLessThan((await boxOf('.desk-orders')).y);

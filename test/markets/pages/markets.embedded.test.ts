@@ -948,7 +948,7 @@ it('a placed order matches its quote', async () => {
   expect(formatMoney(-trades[0]!.balanceChange)).toBe(`$${cost}`);
   expect(Number(cost) + Number(after)).toBeCloseTo(1000, 9);
   expect(trades[0]!.balanceChange % 10_000n).not.toBe(0n);
-  expect(textOf(await getPage(browser, path))).toContain(`Cash $${after}`);
+  expect(textOf(await getPage(browser, path))).toContain(`Cash after from $${after}`);
 });
 
 it('a quote is checked against the prices of its own page, even if they move during the request', async () => {
