@@ -61,13 +61,17 @@ function showParts(fresh, Idiomorph) {
 export async function refreshMain(address, change = 'replaceState') {
   const mine = ++round;
   replacements++;
+  setSwapped(true);
   try {
     const [{ Idiomorph }, response] = await Promise.all([
       import('./idiomorph.js'),
       fetch(address, { headers: { accept: 'text/html' }, redirect: 'manual' }),
     ]);
     const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
-    if (mine !== round) return true;
+    if (mine !== round) {
+      if (replacements === 1) setSwapped(false);
+      return true;
+    }
     const [main, next] = [document, fresh].map((page) => page.getElementById('main'));
     const isSameKind = [main, next].map((one) => one?.querySelector('[data-swap]') != null);
     if (!next || response.type === 'opaqueredirect' || isSameKind[0] !== isSameKind[1]) return false;
@@ -75,11 +79,20 @@ export async function refreshMain(address, change = 'replaceState') {
     history[change](null, '', address);
     document.title = fresh.title;
     Idiomorph.morph(main, next, morphOptions);
+    setSwapped(false);
     document.dispatchEvent(new Event('shown'));
     pollParts();
     return true;
   } finally {
     replacements--;
+  }
+}
+
+/** Forms that are about to be replaced take no input: it would be lost, or would go to the page that the reader left. */
+function setSwapped(isBusy) {
+  for (const part of document.querySelectorAll('[data-swapped]')) {
+    part.inert = isBusy;
+    part.ariaBusy = isBusy ? 'true' : null;
   }
 }
 

@@ -135,6 +135,7 @@ function followTyping() {
       target.required = true;
     }
     isTyping = true;
+    keepContracts(form.elements.contracts.value);
     // The displayed quote no longer matches the form.
     setBusy(true);
     timer = setTimeout(async () => {
@@ -148,6 +149,15 @@ function followTyping() {
       document.querySelector('[data-news-out]').textContent = form.querySelector('.error')?.textContent ?? '';
     }, DEBOUNCE_MS);
   });
+}
+
+/** The other side of the ticket opens with the typed number, also before the quote has followed. */
+function keepContracts(contracts) {
+  for (const tab of document.querySelectorAll('#ticket-tabs a[href*="contracts="]')) {
+    const { pathname, searchParams } = new URL(tab.href);
+    searchParams.set('contracts', contracts);
+    tab.setAttribute('href', `${pathname}?${searchParams}`);
+  }
 }
 
 /** Listens to the stream only while the page is visible, because browsers allow few connections per server. */

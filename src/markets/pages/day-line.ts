@@ -69,7 +69,7 @@ export function toDayLine(
       .filter(Boolean)
       .join(' '),
     legend: [
-      { name: 'model', label: 'Hourly reports (dots)' },
+      { name: 'model', label: 'Hourly reports', kind: 'point' },
       { name: 'market', label: 'Weather model, not corrected' },
     ],
     table: {

@@ -1,9 +1,23 @@
-import { formatDecimal, formatDegrees, formatMoney, formatPrice } from '../../core/pages/format.js';
+import {
+  formatDecimal,
+  formatDegrees,
+  formatMoney,
+  formatPrice,
+  inSentence,
+} from '../../core/pages/format.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import { asksOf } from '../market/book.js';
+import { bracketLabel } from '../market/brackets.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
+import { sumKnown } from '../ledger/valuation.js';
 import type { MarketEvent } from '../market/event.js';
-import { isPlaced, type ListedMarket, type TemperatureKind } from '../market/market.js';
+import {
+  isPlaced,
+  takesOrders,
+  type ListedMarket,
+  type Market,
+  type TemperatureKind,
+} from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { ListedOrder } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
@@ -18,8 +32,7 @@ import { toOrderView } from './order-view.js';
 import { evidenceShare } from './gates-view.js';
 import { isFound, shownEvents } from './overview-view.js';
 import { toMarketValue } from './portfolio-view.js';
-import { currentSignals, signalsOff, toSignalView } from './signals-view.js';
-import { expectedOf } from './probabilities.js';
+import { currentSignals, signalsOff, toSignalView, whyNone } from './signals-view.js';
 
 const MAX_SHOWN = 60;
 /** An event belongs to the first that fits. */
@@ -79,10 +92,9 @@ export function listOpportunities(
 export function toOpportunities(input: DeskInput, asked: { kind: TemperatureKind; q: string }) {
   const { own, now } = input;
   const rows = listOpportunities(input, asked).slice(0, MAX_SHOWN);
-  const { events } = own.signals;
+  const events = own.signals.events.filter((event) => event.kind === asked.kind);
   const hasSignals = events.some((event) => currentSignals(event, now).length > 0);
-  const areWithheld = events.some(({ suppressed }) => suppressed.some(({ isWithheld }) => isWithheld));
-  return { rows, none: hasSignals ? null : noneBecause(input, areWithheld, asked.kind) };
+  return { rows, none: hasSignals ? null : noneBecause(input, events, asked.kind) };
 }
 
 function toChance(
@@ -93,19 +105,37 @@ function toChance(
   const [best] = currentSignals(report, now);
   if (best) {
     const signal = toSignalView(best);
-    return { score: best.edge, signal, withheld: null, what: signal.title.replace('Buy ', '') };
+    return { ...noQuote, score: best.edge, signal, withheld: null, what: signal.title.replace('Buy ', '') };
   }
   const count = report?.suppressed.filter(({ isWithheld }) => isWithheld).length ?? 0;
-  const expected = day ? expectedOf(day, event) : null;
-  const what = expected === null ? null : `${formatDegrees(Math.round(expected))} expected`;
-  if (!report || !day || count === 0) return { score: 0, signal: null, withheld: null, what };
+  if (!report || !day || count === 0) {
+    const market = findLikeliest(snapshot, event);
+    return {
+      score: 0,
+      signal: null,
+      withheld: null,
+      why: day ? report && whyNone(report).short : 'No forecast',
+      quote: day && market && { probability: day.probabilities.get(market.ticker) ?? 0, ask: market.yesAsk },
+      what: day && market ? bracketLabel(market.bracket) : null,
+    };
+  }
   const { gate } = report;
   return {
     score: evidenceShare(gate) * edgeOf(event, day, snapshot),
     signal: null,
     withheld: { evidence: gate.n === 0 ? null : Math.floor(evidenceShare(gate) * 100) },
+    ...noQuote,
     what: `${formatDecimal(count)} withheld`,
   };
+}
+
+const noQuote = { why: undefined, quote: undefined };
+
+/** The market whose outcome is least certain among the likely ones. Undefined if the event takes no orders. */
+export function findLikeliest({ forecasts }: Snapshot, event: MarketEvent): Market | undefined {
+  const probabilities = forecastOf(forecasts, event)?.probabilities;
+  const chance = ({ ticker }: Market) => Math.abs((probabilities?.get(ticker) ?? 0) - 0.5);
+  return event.markets.filter(takesOrders).toSorted((a, b) => chance(a) - chance(b))[0];
 }
 
 /** Before fees, at the best ask. */
@@ -122,14 +152,22 @@ function edgeOf({ markets }: MarketEvent, { probabilities }: DayForecast, { data
 }
 
 /** Why nothing is proposed. */
-function noneBecause({ snapshot, own }: DeskInput, areWithheld: boolean, kind: TemperatureKind): string {
+function noneBecause(
+  { snapshot, own }: DeskInput,
+  events: readonly EventSignals[],
+  kind: TemperatureKind,
+): string {
   if (own.areTooOld) return 'No signals: the prices have expired. Signals return with the next prices.';
   if (snapshot.events.length === 0) return 'No signals: the venue lists no markets that Gauge can forecast.';
   if (snapshot.forecasts.size === 0) return 'No signals: there is no forecast yet.';
   const gates = snapshot.gates.gates.filter((gate) => gate.kind === kind);
   if (!gates.some(({ isOpen: isGateOpen }) => isGateOpen)) return signalsOff(gates.length);
-  if (areWithheld) return 'No signals: every purchase that is worth its cost at these prices is withheld.';
-  return 'No signals: at these prices and after fees, no purchase is worth its cost.';
+  if (events.some(({ suppressed }) => suppressed.some(({ isWithheld }) => isWithheld)))
+    return 'No signals: every purchase that is worth its cost at these prices is withheld.';
+  const [why, ...others] = new Set(events.map((event) => whyNone(event).text));
+  return why === undefined || others.length > 0
+    ? 'No signals: no purchase behind an open gate is worth its cost after fees.'
+    : `No signals: ${inSentence(why)}`;
 }
 
 export const toDeskOrders = (
@@ -166,14 +204,20 @@ export const toDeskPositions = (
         mayTrade &&
         position.mark.status === 'active' &&
         position.mark.unsellableContracts < position.contracts
-          ? ticketAddress(position.ticker, {
+          ? `${ticketAddress(position.ticker, {
               side: position.side,
               action: 'sell',
               contracts: position.contracts,
-            })
+            })}#ticket-head`
           : null,
     };
   });
+
+/** Null amounts if one is not known. */
+export const toDeskTotal = (positions: readonly { value: Micros | null; profit: Micros | null }[]) => ({
+  value: sumKnown(positions.map(({ value }) => value)),
+  profit: sumKnown(positions.map(({ profit }) => profit)),
+});
 
 /** Those of the event in the ticket come first, then open ones. */
 function inOrder(positions: readonly ValuedPosition[], chosen: string | undefined) {

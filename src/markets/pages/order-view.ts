@@ -99,7 +99,7 @@ function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: Listed
 
 type FillRow = Awaited<ReturnType<typeof listFills>>[number];
 
-const timesInForce: Record<TimeInForce, string> = {
+export const timesInForce: Record<TimeInForce, string> = {
   immediate_or_cancel: 'Immediate or cancel',
   fill_or_kill: 'Fill or kill',
   good_till_cancelled: 'Good till cancelled',

@@ -125,7 +125,7 @@ export function describeUncalibrated(
   if (raw.length === 0) return '';
   const which =
     raw.length === 1 ? `the forecast of ${raw[0]!.station.city} is` : `${raw.length} forecasts are`;
-  return `${which} not calibrated yet and can be far from the prices`;
+  return `${which} not calibrated yet`;
 }
 
 export const isFound = ({ city, id, name }: Place, q: string): boolean => contains([city, id, name], q);

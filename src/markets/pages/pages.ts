@@ -11,14 +11,7 @@ import { isManager } from '../../accounts/organizations/table.js';
 import type { Context } from '../../core/http/context.js';
 import { withPurchases, type Holding } from '../ledger/positions.js';
 import type { MarketEvent } from '../market/event.js';
-import {
-  isPlaced,
-  takesOrders,
-  temperatureKinds,
-  type ListedMarket,
-  type Market,
-  type TemperatureKind,
-} from '../market/market.js';
+import { isPlaced, temperatureKinds, type ListedMarket, type TemperatureKind } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import { readSwitch } from '../risk/switches.js';
 import type { Signal, SignalReport } from '../signals/signal.js';
@@ -53,7 +46,14 @@ import {
 import { addTicketRoutes, createTickets, type MarketsPagesDeps, type TicketView } from './ticket-pages.js';
 import { listLatestOrders, type ListedOrder } from '../portfolio/order-queries.js';
 import { readPortfolio } from '../portfolio/portfolio.js';
-import { listOpportunities, toDeskOrders, toDeskPositions, toOpportunities } from './desk-view.js';
+import {
+  findLikeliest,
+  listOpportunities,
+  toDeskOrders,
+  toDeskPositions,
+  toDeskTotal,
+  toOpportunities,
+} from './desk-view.js';
 import { forecastOf } from '../learning/forecast.js';
 
 /** Per snapshot. Pages that poll every few seconds would size signals each time. */
@@ -200,6 +200,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
       (event.markets.find(({ ticker }) => ticker === market?.ticker) ??
         findWinner(event.markets) ??
         event.markets[0]);
+    const positions = toDeskPositions(facts.positions, snapshot, mayTrade, market);
     const ownOrders = toDeskOrders(orders, snapshot, mayTrade);
     const page = { view: 'markets/desk', title: 'Markets', section: MARKETS_SECTION };
     await renderPage(context, req, res, page, {
@@ -229,7 +230,8 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
       isChosen: asked.market !== undefined,
       isWatched: event !== undefined && own.watched.has(event.station.city),
       ...toNotices(req, { orders, shown: ownOrders }, ticket),
-      positions: toDeskPositions(facts.positions, snapshot, mayTrade, market),
+      positions,
+      total: toDeskTotal(positions),
       orders: ownOrders,
     });
   };
@@ -297,13 +299,6 @@ interface DeskChoice {
 function chooseBest({ snapshot, own, now }: DeskFacts, { kind, q }: DeskChoice): Choice | undefined {
   const best = listOpportunities({ snapshot, own, now, chosen: undefined }, { kind, q })[0];
   return best && chooseEvent(snapshot, { ...best.event, hour: best.event.hour, q }, now);
-}
-
-/** Undefined if the event takes no orders. */
-function findLikeliest({ forecasts }: Snapshot, event: MarketEvent): Market | undefined {
-  const probabilities = forecastOf(forecasts, event)?.probabilities;
-  const chance = ({ ticker }: Market) => Math.abs((probabilities?.get(ticker) ?? 0) - 0.5);
-  return event.markets.filter(takesOrders).toSorted((a, b) => chance(a) - chance(b))[0];
 }
 
 /** Beside the snapshot. */

@@ -193,7 +193,7 @@ function costs(input: ReviewInput, quote: Quote): Fact[] {
           {
             label: 'Maximum cost',
             money: ceilTo(worst, CENT),
-            note: `for all ${formatDecimal(order.contracts)}, if the book moves before the order arrives`,
+            note: 'if the book moves',
           },
         ]
       : []),
@@ -221,7 +221,7 @@ function proceeds(input: ReviewInput, quote: Quote): Fact[] {
           {
             label: 'At least',
             money: floorTo(all.balanceChange, CENT),
-            note: 'for the same number, if the book moves before the order arrives',
+            note: 'if the book moves',
           },
         ]
       : []),
@@ -234,7 +234,7 @@ function proceeds(input: ReviewInput, quote: Quote): Fact[] {
 const cashAfter = (cash: Micros, change: Micros) => ({
   label: 'Cash after',
   money: roundToCent(cash) + change,
-  note: `${formatMoney(cash)} now`,
+  note: `from ${formatMoney(cash)}`,
 });
 
 const averageNote = ({ filledContracts, averagePrice }: Quote): string =>

@@ -11,12 +11,15 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
   const titleOf = ({ side, ticker }: { side: string; ticker: string }) =>
     `${side.toUpperCase()} ${labels.get(ticker) ?? ticker}`;
   const others = found?.suppressed ?? [];
+  const signals = signalsOf(report, event, now).map(toSignalView);
   const withheld = others.filter(({ isWithheld }) => isWithheld);
   return {
     kellyShare: report.kellyShare,
     caps: { market: report.marketCap, event: report.eventCap, day: report.dayCap },
     gate: found && { ...found.gate, href: scoresAddress(event.kind, found.stationId) },
-    signals: signalsOf(report, event, now).map(toSignalView),
+    signals,
+    /** Null with signals, and with withheld ones, which have their own reason. */
+    none: found && signals.length === 0 && withheld.length === 0 ? whyNone(found).text : null,
     stake: found?.stake ?? 0n,
     worstCase: found?.worstCase ?? 0n,
     withheld: withheld[0]
@@ -26,6 +29,16 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
       .filter(({ isWithheld }) => !isWithheld)
       .map((side) => ({ title: titleOf(side), reason: side.reason })),
   };
+}
+
+/** The first reason why an event has no signal, and two words for it. */
+export function whyNone({ gate, isCalibrated, suppressed }: EventSignals): { text: string; short: string } {
+  const [first] = suppressed;
+  if (first && suppressed.every(({ reason }) => reason === first.reason))
+    return { text: sentence(first.reason), short: 'Not tradable' };
+  if (!gate.isOpen) return { text: gate.reason, short: gate.leadHours === 0 ? 'Not scored' : 'Gate closed' };
+  if (!isCalibrated) return { text: 'The forecast is not calibrated.', short: 'Not calibrated' };
+  return { text: 'At these prices and after fees, no purchase is worth its cost.', short: 'Too dear' };
 }
 
 /** Null if it would only repeat the gate's own reason. */

@@ -38,8 +38,11 @@ const schema = z.object({
   contracts: contractsText,
   limitPrice: priceText,
   timeInForce: z.enum(acceptedTimesInForce, 'must be one of the options').transform(readTimeInForce),
-  /** Time in the browser's local format, read as UTC. */
-  expiresAt: z.string().refine((text) => text === '' || isLocalTime(text), 'must be a time'),
+  /** Read as UTC. */
+  expiresAt: z
+    .string()
+    .transform((text) => text.replace(' ', 'T'))
+    .refine((text) => text === '' || isLocalTime(text), 'must be a time'),
   postOnly: z.enum(['no', 'yes'], 'must be one of the options'),
   observed: z.enum(['cancel', 'keep'], 'must be one of the options'),
 });

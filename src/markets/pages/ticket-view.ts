@@ -8,6 +8,7 @@ import { CENT, DOLLAR } from '../market/money.js';
 import type { OrderRefusal, Remedy } from '../orders/order.js';
 import type { Action } from '../ledger/order-input.js';
 
+import { timesInForce } from './order-view.js';
 import { addressOfEvent, inCents, overviewAddress, ticketAddress } from './addresses.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Freshness } from './freshness.js';
@@ -65,12 +66,12 @@ export function toTicketView(input: TicketInput) {
     isAccountOpen: input.isAccountOpen,
     held: held && {
       text: `${held.contracts} ${held.side.toUpperCase()}`,
-      cost: held.cost,
       average: perContract(held.cost, held.contracts),
     },
     form: withOwnLimit(form, input.limits.maxOrderContracts),
     mostContracts: input.limits.maxOrderContracts,
     fieldNames: ticketFields,
+    timesInForce,
     isResting: form.values.timeInForce?.includes('good_till') ?? false,
     limit: toLimit(input),
     slider: sliderOf(input, side),
@@ -149,7 +150,7 @@ function toSubject(market: ListedMarket) {
     const { station, kind } = market;
     return {
       heading: `${station.city}: ${labelOf(market)}`,
-      about: `The ${kindLabels[kind].temperature} ${kind === 'hourly' ? 'at' : 'of'} ${formatMoment(market)}.`,
+      about: `${kindLabels[kind].value} ${kind === 'hourly' ? 'at' : 'of'} ${formatMoment(market)}.`,
       unplaced: null,
       back: {
         href: addressOfEvent(market),

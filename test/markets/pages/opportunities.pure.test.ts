@@ -1,29 +1,111 @@
 import { describe, expect, it } from 'vitest';
 import { findStation } from '../../../src/markets/market/stations.js';
-import { notesOn, toDeskPositions, toOpportunities } from '../../../src/markets/pages/desk-view.js';
+import {
+  notesOn,
+  toDeskPositions,
+  toDeskTotal,
+  toOpportunities,
+} from '../../../src/markets/pages/desk-view.js';
 import type { OwnAccount } from '../../../src/markets/pages/market-view.js';
 import { toMarketValue, toPortfolioView } from '../../../src/markets/pages/portfolio-view.js';
-import type { SignalReport } from '../../../src/markets/signals/signal.js';
+import { whyNone } from '../../../src/markets/pages/signals-view.js';
+import type { EventSignals, SignalReport } from '../../../src/markets/signals/signal.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 
+const late = 'Forecasts within 6 hours of the end of a day are not scored.';
+
 it.each([
-  [false, 'No signals: at these prices and after fees, no purchase is worth its cost.'],
-  [true, 'No signals: every purchase that is worth its cost at these prices is withheld.'],
-])('a desk without signals does not contradict what is withheld (%s)', (isWithheld, words) => {
+  [false, true, 'No signals: at these prices and after fees, no purchase is worth its cost.'],
+  [false, false, 'No signals: forecasts within 6 hours of the end of a day are not scored.'],
+  [true, false, 'No signals: every purchase that is worth its cost at these prices is withheld.'],
+])(
+  'a desk without signals names the first reason (withheld: %s, gate open: %s)',
+  (isWithheld, isOpen, words) => {
+    const now = new Date('2026-07-15T16:00:00Z');
+    const snapshot = {
+      asOf: now,
+      events: [{ eventTicker: 'E', kind: 'daily_minimum', markets: [] }],
+      forecasts: new Map([['E', {}]]),
+      gates: { gates: [{ kind: 'daily_maximum', isOpen: true }] },
+    } as unknown as Snapshot;
+    const side = { ticker: 'E-T1', side: 'yes', reason: 'edge −0.387 after fee', isWithheld };
+    const other = { ticker: 'E-T2', side: 'yes', reason: 'there are no asks', isWithheld: false };
+    const report = { eventTicker: 'E', kind: 'daily_maximum', signals: [], suppressed: [side, other] };
+    const gate = { isOpen, reason: late, leadHours: 0 };
+    const signals = {
+      events: [{ ...report, isCalibrated: true, gate }],
+    } as unknown as SignalReport;
+    const own = { signals, holdings: new Map(), watched: new Set() } as unknown as OwnAccount;
+    const list = toOpportunities({ snapshot, own, chosen: undefined, now }, { kind: 'daily_maximum', q: '' });
+    expect(list.none).toBe(words);
+  },
+);
+
+it.each([
+  ['there is no forecast', false, 'There is no forecast.', 'Not tradable'],
+  [null, false, late, 'Not scored'],
+  [null, true, 'At these prices and after fees, no purchase is worth its cost.', 'Too dear'],
+])(
+  'without a signal, the reason is what holds for all (%s, gate open: %s)',
+  (shared, isOpen, text, short) => {
+    const suppressed = ['edge −0.387 after fee', 'there are no asks'].map((own) => ({
+      reason: shared ?? own,
+    }));
+    const gate = { isOpen, reason: late, leadHours: 0 };
+    expect(whyNone({ isCalibrated: true, gate, suppressed } as unknown as EventSignals)).toEqual({
+      text,
+      short,
+    });
+  },
+);
+
+it('positions add up only if each value is known', () => {
+  const known = { value: 150n, profit: -31n };
+  expect(toDeskTotal([known, known])).toEqual({ value: 300n, profit: -62n });
+  expect(toDeskTotal([known, { value: null, profit: null }])).toEqual({ value: null, profit: null });
+});
+
+it('a city without a signal shows its likeliest market, the forecast and the ask', () => {
   const now = new Date('2026-07-15T16:00:00Z');
+  const market = (ticker: string, floor: number, yesAsk: bigint) => ({
+    ticker,
+    status: 'active',
+    closeTime: new Date('2026-07-16T05:00:00Z'),
+    bracket: { kind: 'between', floor, cap: floor + 1 },
+    yesAsk,
+  });
+  const days = [
+    {
+      kind: 'daily_maximum',
+      date: '2026-07-15',
+      probabilities: new Map([
+        ['A', 0.2],
+        ['B', 0.6],
+      ]),
+    },
+  ];
   const snapshot = {
     asOf: now,
-    events: [{ eventTicker: 'E', kind: 'daily_minimum', markets: [] }],
-    forecasts: new Map([['E', {}]]),
-    gates: { gates: [{ kind: 'daily_maximum', isOpen: true }] },
+    events: [
+      {
+        eventTicker: 'E',
+        kind: 'daily_maximum',
+        station: findStation('KNYC')!,
+        date: '2026-07-15',
+        markets: [market('A', 70, 250_000n), market('B', 72, 520_000n)],
+      },
+    ],
+    forecasts: new Map([['KNYC', { days }]]),
+    gates: { gates: [] },
   } as unknown as Snapshot;
-  const side = { ticker: 'E-T1', side: 'yes', reason: '', isWithheld };
-  const signals = {
-    events: [{ eventTicker: 'E', signals: [], suppressed: [side] }],
-  } as unknown as SignalReport;
+  const report = { eventTicker: 'E', kind: 'daily_maximum', signals: [], suppressed: [], isCalibrated: true };
+  const signals = { events: [{ ...report, gate: { isOpen: false, reason: late, leadHours: 0 } }] };
   const own = { signals, holdings: new Map(), watched: new Set() } as unknown as OwnAccount;
-  const list = toOpportunities({ snapshot, own, chosen: undefined, now }, { kind: 'daily_maximum', q: '' });
-  expect(list.none).toBe(words);
+  const asked = { kind: 'daily_maximum', q: '' } as const;
+  const { rows } = toOpportunities({ snapshot, own, chosen: undefined, now }, asked);
+  expect(rows).toMatchObject([
+    { what: '72° to 73°', why: 'Not scored', quote: { probability: 0.6, ask: 520_000n } },
+  ]);
 });
 
 it('a kind lists only its own markets, also if others are held', () => {
