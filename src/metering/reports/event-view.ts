@@ -35,8 +35,9 @@ export async function readEvents(
   const archived =
     subject === undefined ? await findArchived(orm, orgId, { of: scope, from, to }) : undefined;
   return {
-    rows: page.events.map((event) => ({
-      ...toEventView(event),
+    rows: page.events.map(toEventView).map((event) => ({
+      ...event,
+      name: nameOf(event, products.length > 1, request),
       isCurrent: event.idempotencyKey === request.event,
       href: link({ event: event.idempotencyKey, cursor }),
     })),
@@ -110,6 +111,17 @@ export function toLookUpView({ wanted, event, archived }: LookUp, request: Usage
       dayHref: toAddress(request.path, { ...placeOf(event), ...day, month: undefined }),
     },
   };
+}
+
+/** What sets an event apart in its list; its API key if nothing else does. */
+function nameOf(event: ReturnType<typeof toEventView>, isOfAll: boolean, request: UsageRequest): string {
+  const parts = [
+    isOfAll ? event.productName : '',
+    ...event.dimensions.map(([name, value]) => (request.values[name] === undefined ? value : '')),
+    request.subject === undefined ? event.subject : '',
+  ].filter(Boolean);
+  const keyName = request.showsKeys ? (event.keyName ?? 'Operator') : event.productName;
+  return parts.join(' · ') || keyName;
 }
 
 function toEventView(event: EventRow) {
