@@ -77,7 +77,7 @@ async function arrive(role: (typeof roles)[number] = 'owner') {
 
 const textOf = (page: string) => page.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
 const keysOn = (page: string) =>
-  [...page.matchAll(/<span class="visually-hidden"> <bdi>([^<]*)<\/bdi><\/span>/g)].map(([, key]) => key);
+  [...page.matchAll(/<span class="visually-hidden"> <bdi>([^<]*)<\/bdi><\/span>/g)].map(([, key]) => key!);
 
 describe('an event', () => {
   it('is found by exactly its idempotency key, with everything that was recorded', async () => {
