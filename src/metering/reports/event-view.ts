@@ -37,7 +37,7 @@ export async function readEvents(
   return {
     rows: page.events.map(toEventView).map((event) => ({
       ...event,
-      name: nameOf(event, products.length > 1, request),
+      ...nameOf(event, products.length > 1, request),
       isCurrent: event.idempotencyKey === request.event,
       href: link({ event: event.idempotencyKey, cursor }),
     })),
@@ -113,15 +113,15 @@ export function toLookUpView({ wanted, event, archived }: LookUp, request: Usage
   };
 }
 
-/** What sets an event apart in its list; its API key if nothing else does. */
-function nameOf(event: ReturnType<typeof toEventView>, isOfAll: boolean, request: UsageRequest): string {
-  const parts = [
-    isOfAll ? event.productName : '',
-    ...event.dimensions.map(([name, value]) => (request.values[name] === undefined ? value : '')),
+/** What sets an event apart in its list: of all products, its product; or else its values, or its API key without any. */
+function nameOf(event: ReturnType<typeof toEventView>, isOfAll: boolean, request: UsageRequest) {
+  const values = [
+    ...event.dimensions.map(([name, value]) => (Object.hasOwn(request.values, name) ? '' : value)),
     request.subject === undefined ? event.subject : '',
-  ].filter(Boolean);
+  ];
+  const parts = values.filter(Boolean).join(' · ');
   const keyName = request.showsKeys ? (event.keyName ?? 'Operator') : event.productName;
-  return parts.join(' · ') || keyName;
+  return isOfAll ? { name: event.productName, parts } : { name: parts || keyName, parts: '' };
 }
 
 function toEventView(event: EventRow) {

@@ -256,7 +256,7 @@ function withCosts<T extends { rows: PartRow[] }>(part: T, costs: CostPart[] | u
 async function readParts(
   { db }: Context,
   orgId: string,
-  { product, metric, request, before, narrowing: { subject, where = [], apiKeyIds } }: UsageReport,
+  { product, metric, request, before, narrowing: { subject, where, apiKeyIds } }: UsageReport,
   costs: CostPart[] | undefined,
   readCosts: Awaited<ReturnType<typeof openCosts>>,
 ) {
