@@ -329,6 +329,24 @@ describe('the ledger', () => {
     expect(file.filter(({ kind }) => kind === 'grant')).toHaveLength(3);
   });
 
+  it('folds the burns of a day by product and grant, and names a month’s grant by its month', async () => {
+    const { open, give, send, browser, product } = await scene();
+    await give('once', { amount: 100 });
+    const [startsAt, expiresAt] = ['2046-03-01T00:00:00Z', '2046-04-01T00:00:00Z'];
+    await give('monthly', { amount: 100, startsAt, expiresAt, reason: 'Monthly plan' });
+    for (const quantity of [1, 2, 3]) {
+      await send(quantity);
+      service.clock.advance(2_000);
+    }
+    const { text } = await browser.get('/dashboard/credits/ledger', html);
+    expect(readText(text)).toMatch(
+      /\(UTC\) 97 97 3 entries Burned Tokens once −3 .* Tokens once −1\.5 97 .* −1 98\.5 .* −0\.5 99\.5 .* Granted once \+100 100 /,
+    );
+    expect(text).toMatch(/<details><summary>3 entries<\/summary><\/details>/);
+    expect(await open()).toContain('Monthly plan, March 2046');
+    expect(await open(`/ledger?kind=burn&product=${product.slug}`)).toContain('3 entries');
+  });
+
   it('continues over pages, and the file has all entries', async () => {
     const { organization, product, browser } = await scene();
     const at = Date.parse('2026-01-05T10:00:00Z');
@@ -355,7 +373,8 @@ describe('the ledger', () => {
     const seen: string[] = [];
     let path: string | undefined = '/dashboard/credits/ledger?kind=burn';
     while (path !== undefined && seen.length < 200) {
-      const { text } = await browser.get(path, html);
+      const { text: page } = await browser.get(path, html);
+      const text = page.replaceAll(/<summary>.*?<\/tr>/gs, '');
       seen.push(...[...text.matchAll(/−(?:<span class="nowrap">)?(0\.\d+)</g)].map(([, amount]) => amount!));
       path = /rel="next" href="([^"]*)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
     }

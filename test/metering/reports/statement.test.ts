@@ -167,7 +167,8 @@ it('lists usage that cost nothing as free', async () => {
   const priced = { creditPrice: '1', creditEnforcement: 'warn' as const };
   await database.db.orm.update(products).set(priced).where(eq(products.id, product.id));
   await send(3, 'small');
-  expect((await rows('2031-03')).filter(([section]) => section === 'usage').toSorted()).toEqual([
+  const usage = (await rows('2031-03')).filter(([section]) => section === 'usage');
+  expect(usage.toSorted(([, , a], [, , b]) => Number(a) - Number(b))).toEqual([
     ['usage', '', '0', '1500', '0'],
     ['usage', '', '0', '4', '0'],
     ['usage', '', '1', '3', '3'],
