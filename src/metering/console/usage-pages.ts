@@ -23,7 +23,8 @@ import {
   toUsageCsv,
 } from '../reports/operator/steps.js';
 import { toModeTabs } from '../reports/choices.js';
-import { daysOf } from '../reports/period.js';
+import { closingOf } from '../reports/closing.js';
+import { daysOf, monthPeriod } from '../reports/period.js';
 import { mode } from '../events/page-schema.js';
 import { addressOf, CONSOLE, decodeKey, PAGE_SIZE, type ConsoleDeps } from '../../console/page.js';
 import { kinds, readUsageChart, type NameOf } from './usage-chart.js';
@@ -73,6 +74,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
     const links = toLinks(values);
     await renderPage(deps, req, res, page, {
       form: { ...form, values },
+      closing: closingOf(monthPeriod(new Date(clock.now())), false, new Date(clock.now())).who,
       presets: toPresets(links, clock.now()),
       modes: toModeTabs(USAGE, links, values.mode === 'test' ? 'test' : 'live'),
       customerOptions: toOptions(customers, 'All customers'),

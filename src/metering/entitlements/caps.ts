@@ -14,6 +14,7 @@ export function toCap({ unitCap, usedThisMonth: used }: Use) {
   const isOver = compareDecimals(used, unitCap) > 0;
   return {
     unitCap,
+    used,
     remaining: subtractDecimals(unitCap, used),
     above: subtractDecimals(used, unitCap),
     /** A double, for drawing. */

@@ -121,7 +121,7 @@ function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request:
   return {
     name: 'product',
     more: 0,
-    columns: [unit === 'credits' ? 'Credits' : 'Events', `Share of ${unit}`, 'Quantity'],
+    columns: ['Quantity', unit === 'credits' ? 'Credits' : 'Events', `Share of ${unit}`],
     rows: rows.map(({ product, own, earlier, quantity }) => ({
       cap:
         request.period.range === 'month'
@@ -130,13 +130,13 @@ function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request:
       capShare: product.unitCap && formatShare(sumOf(own, 'quantity'), product.unitCap),
       value: product.name,
       href: link({ product: product.slug }),
-      quantity,
+      quantity: sumOf(own, 'quantity'),
+      unit: product.usageMetric,
+      [unit]: quantity,
       ...changeSince(quantity, sumOf(earlier, unit)),
       // Without a price, usage costs nothing.
       isFree: unit === 'credits' && product.creditPrice === null && quantity === '0',
       share: formatShare(quantity, total),
-      used: sumOf(own, 'quantity'),
-      unit: product.usageMetric,
     })),
   };
 }

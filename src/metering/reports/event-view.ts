@@ -35,8 +35,9 @@ export async function readEvents(
   const archived =
     subject === undefined ? await findArchived(orm, orgId, { of: scope, from, to }) : undefined;
   return {
-    rows: page.events.map((event) => ({
-      ...toEventView(event),
+    rows: page.events.map(toEventView).map((event) => ({
+      ...event,
+      ...nameOf(event, products.length > 1, request),
       isCurrent: event.idempotencyKey === request.event,
       href: link({ event: event.idempotencyKey, cursor }),
     })),
@@ -110,6 +111,17 @@ export function toLookUpView({ wanted, event, archived }: LookUp, request: Usage
       dayHref: toAddress(request.path, { ...placeOf(event), ...day, month: undefined }),
     },
   };
+}
+
+/** What sets an event apart in its list: of all products, its product; or else its values, or its API key without any. */
+function nameOf(event: ReturnType<typeof toEventView>, isOfAll: boolean, request: UsageRequest) {
+  const values = [
+    ...event.dimensions.map(([name, value]) => (Object.hasOwn(request.values, name) ? '' : value)),
+    request.subject === undefined ? event.subject : '',
+  ];
+  const parts = values.filter(Boolean).join(' · ');
+  const keyName = request.showsKeys ? (event.keyName ?? 'Operator') : event.productName;
+  return isOfAll ? { name: event.productName, parts } : { name: parts || keyName, parts: '' };
 }
 
 function toEventView(event: EventRow) {

@@ -13,7 +13,7 @@ import { DAY_MS } from '../../core/time.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { findArchived } from '../events/event-queries.js';
 import { parseEventsRequest } from '../events/events.js';
-import { listHolds, listMonths, type UsageProduct } from '../events/page-queries.js';
+import { listHolds, listMonths, type Narrowing, type UsageProduct } from '../events/page-queries.js';
 import { readAllProducts } from './all-products.js';
 import {
   accountOf,
@@ -183,12 +183,14 @@ async function readProduct(
   const { db, clock } = context;
   const { orgId } = viewer;
   const read = await readReport({ orm: db.orm, clock, db }, orgId, product, request);
-  const costs = await readPartCosts(context, viewer, read);
+  const readCosts = await openCosts(context, viewer, read);
+  const costs = await readCosts?.(read.narrowing);
+  const ofKeys = read.key ? await readCosts?.({ ...read.narrowing, apiKeyIds: undefined }) : costs;
   const { keys, ...report } = toReportView(read, now);
-  const byKey = keys.map((part) => withCosts(part, costs, costPlaces.key));
+  const byKey = keys.map((part) => withCosts(part, ofKeys, costPlaces.key));
   return {
     report: { ...report, credits: costs && sumDecimals(costs.filter(isOfKey).map(({ credits }) => credits)) },
-    parts: [...byKey, ...(await readParts(context, orgId, read, costs))],
+    parts: [...byKey, ...(await readParts(context, orgId, read, costs, readCosts))],
     ...(await readHeld(context, orgId, read, now)),
   };
 }
@@ -216,10 +218,10 @@ const SHOWN_PARTS = 20;
 const MAX_COST_DAYS = 92;
 
 /** Undefined for a free product, and if some of the events are archived or they are too many to read in time. */
-async function readPartCosts(
+async function openCosts(
   { db }: Context,
   viewer: Viewer,
-  { product, metric, request: { mode, period }, narrowing }: UsageReport,
+  { product, metric, request: { mode, period } }: UsageReport,
 ) {
   const isPriced = product.creditPrice !== null && metric === product.usageMetric && viewer.shows('credits');
   if (!isPriced || period.to.getTime() - period.from.getTime() > MAX_COST_DAYS * DAY_MS) return undefined;
@@ -228,7 +230,7 @@ async function readPartCosts(
   const [from, to] = [period.from.toISOString(), period.to.toISOString()];
   const of = { productIds: [product.id], livemode: scope.livemode };
   if (await findArchived(db.orm, viewer.orgId, { of, from, to })) return undefined;
-  return readCostParts(db.orm, scope, { ...period, metric, places }, narrowing);
+  return (part: Narrowing) => readCostParts(db.orm, scope, { ...period, metric, places }, part);
 }
 
 const isOfKey = ({ place }: CostPart): boolean => place === costPlaces.key;
@@ -247,63 +249,69 @@ function withCosts<T extends { rows: PartRow[] }>(part: T, costs: CostPart[] | u
     const cost = own.find(({ isOther, value }) => (row.isOther ? isOther : value === row.id));
     return { ...row, credits: cost?.credits ?? least };
   });
-  return { ...part, rows, columns: ['Quantity', 'Share', 'Credits'] };
+  return { ...part, rows, columns: ['Quantity', 'Credits', 'Share'] };
 }
 
+/** Also the values that a filter leaves out, so that a click changes it. */
 async function readParts(
   { db }: Context,
   orgId: string,
-  { product, metric, request, before, narrowing: { subject, ...narrowing } }: UsageReport,
+  { product, metric, request, before, narrowing: { subject, where, apiKeyIds } }: UsageReport,
   costs: CostPart[] | undefined,
+  readCosts: Awaited<ReturnType<typeof openCosts>>,
 ) {
   const { dimensions, countsSubjects } = product;
   // Sums of a subject are not stored by dimension or API key.
-  if (subject !== undefined) return [];
-  const isWhole = !narrowing.apiKeyIds && narrowing.where.length === 0;
-  const range = {
-    ...scopeOf(orgId, product, request.mode),
-    ...request.period,
-    ...narrowing,
-    granularity: 'total' as const,
-    isByKey: false,
-    limit: MAX_PARTS,
-  };
-  const wanted = [
-    ...dimensions.map((name, i) => ({ name, by: { byDimension: i + 1 } })),
-    ...(countsSubjects && isWhole ? [{ name: 'subject', by: { subjects: { only: undefined } } }] : []),
-  ];
+  const hasSubjects = countsSubjects && !apiKeyIds && where.length === 0 && !request.isOfSubject;
+  const names = [...(subject === undefined ? dimensions : []), ...(hasSubjects ? ['subject'] : [])];
   const link = linksOf(request, product.slug);
   const parts = [];
-  for (const { name, by } of wanted) {
-    const rows = (await listSeries(db, { ...range, ...by })).filter((row) => row.metric === metric);
+  for (const name of names) {
+    const place = dimensions.indexOf(name) + 1;
+    const chosen = place === costPlaces.subject ? subject : where.find((one) => one.place === place)?.value;
+    const others = { apiKeyIds, where: where.filter((one) => one.place !== place) };
+    const range = {
+      ...scopeOf(orgId, product, request.mode),
+      ...request.period,
+      ...others,
+      ...(place === costPlaces.subject ? { subjects: { only: undefined } } : { byDimension: place }),
+      granularity: 'total' as const,
+      isByKey: false,
+      limit: MAX_PARTS,
+    };
+    const rows = (await listSeries(db, range)).filter((row) => row.metric === metric);
     if (!rows.some(({ value, isOther }) => value || isOther)) continue;
-    const earlier = before ? await listSeries(db, { ...range, ...before.same, ...by }) : [];
+    const earlier = before ? await listSeries(db, { ...range, ...before.same }) : [];
     const sorted = rows.toSorted(
       (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(b.quantity, a.quantity),
     );
     const whole = sumDecimals(rows.map(({ quantity }) => quantity));
-    const shown = sorted.slice(0, SHOWN_PARTS).map(({ value = '', isOther, quantity, events }) => ({
-      id: value,
-      isOther,
-      value: isOther ? 'All others' : value || 'None',
-      isCurrent: request.values[name] === value,
-      href:
-        isOther || !value
-          ? undefined
-          : name === 'subject'
-            ? link({ by: '', subject: value })
-            : link({ values: { [name]: request.values[name] === value ? '' : value } }),
-      quantity,
-      ...changeSince(
+    const shown = sorted.slice(0, SHOWN_PARTS).map(({ value = '', isOther, quantity, events }) => {
+      const isCurrent = value !== '' && value === chosen;
+      const wanted = isCurrent || value === null ? '' : value;
+      return {
+        id: value,
+        isOther,
+        value: isOther ? 'All others' : value || 'None',
+        isCurrent,
+        href:
+          isOther || !value
+            ? undefined
+            : name === 'subject'
+              ? link({ by: '', subject: wanted })
+              : link({ values: { [name]: wanted } }),
         quantity,
-        earlier.find((row) => row.metric === metric && row.value === value && row.isOther === isOther)
-          ?.quantity,
-      ),
-      events,
-      share: formatShare(quantity, whole),
-    }));
+        ...changeSince(
+          quantity,
+          earlier.find((row) => row.metric === metric && row.value === value && row.isOther === isOther)
+            ?.quantity,
+        ),
+        events,
+        share: formatShare(quantity, whole),
+      };
+    });
     const part = { name, rows: shown, more: rows.length - shown.length };
-    parts.push(withCosts(part, costs, dimensions.indexOf(name) + 1));
+    parts.push(withCosts(part, chosen === undefined ? costs : await readCosts?.(others), place));
   }
   return parts;
 }

@@ -63,7 +63,8 @@ export const linksOf =
   };
 
 export function toReportView(report: UsageReport, now: Date) {
-  const { product, request, metric, metrics, key, total, before, balance, latest, projection } = report;
+  const { product, request, metric, metrics, key, total, before, balance, latest, projection, isWhole } =
+    report;
   const { mode, by, values, subject } = request;
   const link = linksOf(request, product.slug);
   return {
@@ -99,21 +100,27 @@ export function toReportView(report: UsageReport, now: Date) {
     total,
     before:
       before && toBeforeView(before, (rows) => sumDecimals(rows.map((row) => row.quantity)), total.quantity),
+    isWhole,
     isUncapped: product.unitCap === null && metric === product.usageMetric,
+    /** Sums of subjects are kept for the whole product. */
+    subjectsHref:
+      product.countsSubjects && !isWhole && subject === undefined
+        ? link({
+            by: 'subject',
+            key: '',
+            values: Object.fromEntries(Object.keys(values).map((n) => [n, ''])),
+          })
+        : undefined,
     chart: chartOf(report, now),
     balance: balance && {
       ...balance,
-      percent: formatShare(total.quantity, balance.unitCap),
-      capReachedAt: projection && capReachedAt(projection, Number(balance.unitCap), now),
+      percent: formatShare(balance.used, balance.unitCap),
+      capReachedAt: isWhole && projection && capReachedAt(projection, Number(balance.unitCap), now),
     },
     projection: projection && {
       totalText: formatEstimate(projection.total),
-      daysText:
-        projection.paceDays === 7
-          ? 'the last 7 days'
-          : `the ${formatCount(projection.paceDays, 'day')} since the first usage`,
       percent:
-        balance && Number(balance.unitCap) > 0
+        isWhole && balance && Number(balance.unitCap) > 0
           ? `${formatEstimate((projection.total / Number(balance.unitCap)) * 100)}%`
           : undefined,
     },
@@ -140,7 +147,7 @@ function stacksOf({ product, key, request: { values, subject, showsKeys } }: Usa
 /** The change of a row of `parts.ejs` since the same part of the previous period. */
 export const changeSince = (quantity: string, before = '0') => ({
   growth: formatGrowth(quantity, before),
-  quantityBefore: before,
+  growthFrom: before,
 });
 
 /** @param before in the part of the former period that has passed of this one, and in all of it */
@@ -202,7 +209,8 @@ function axisName(start: Date, { range }: Pick<Period, 'range'>): string {
 }
 
 function chartOf(report: UsageReport, now: Date) {
-  const { request, product, metric, steps, before, series, key, keyCount, balance, projection } = report;
+  const { request, product, metric, steps, before, series, key, keyCount, balance, projection, isWhole } =
+    report;
   const byStart = new Map(steps.map(({ start, quantity }) => [start, quantity]));
   const all = stepsOf(request.period).map((start) => byStart.get(start.getTime()) ?? '0');
   const parts = (series ?? []).map(({ name, quantities }) => ({ name, values: quantities }));
@@ -220,7 +228,7 @@ function chartOf(report: UsageReport, now: Date) {
         : undefined,
     before,
     projection,
-    cap: balance && Number(balance.unitCap),
+    cap: isWhole && balance ? Number(balance.unitCap) : undefined,
     now,
   });
 }
@@ -304,6 +312,10 @@ export function toUsageChart(input: UsageChart) {
       sumUntil: isSum ? steps.filter((start) => start <= now).length : undefined,
     }),
     stepName: step,
+    pace:
+      projection?.paceDays === 7
+        ? 'the last 7 days'
+        : `the ${formatCount(projection?.paceDays ?? 0, 'day')} since the first usage`,
     ways:
       period.range === 'month'
         ? [false, true].map((isAdding) => ({

@@ -87,9 +87,13 @@ export async function readReport(
   const latest =
     own.length === 0 && subject === undefined ? await findLatest(orm, orgId, product.id) : undefined;
   const isWhole = key === undefined && subject === undefined && narrowing.where.length === 0;
-  const isCapped = period.range === 'month' && isWhole && metric === product.usageMetric;
-  const quantity = sumDecimals(steps.map((step) => step.quantity));
+  const isCapped = period.range === 'month' && metric === product.usageMetric && !request.isOfSubject;
   const unitCap = isCapped ? product.unitCap : null;
+  const quantityOf = (list: typeof steps) => sumDecimals(list.map((step) => step.quantity));
+  const quantity = quantityOf(steps);
+  const ofWhole =
+    isWhole || unitCap === null ? steps : toSteps(await readSums(orm, scope, { ...period, maxKeys: 0 }));
+  const usedThisMonth = quantityOf(ofWhole.filter((step) => step.metric === metric));
   return {
     product,
     request,
@@ -118,8 +122,9 @@ export async function readReport(
         ? undefined
         : await readSeries(deps, product, part, { by, metric, period }),
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
-    /** For a whole month of the whole Organization against a cap. */
-    balance: toCap({ unitCap, usedThisMonth: quantity }),
+    isWhole,
+    /** Of the whole Organization in a month, also if filters select a part of its usage. */
+    balance: toCap({ unitCap, usedThisMonth }),
     projection: toProjection([...(before?.rows ?? []), ...steps], period, now),
   };
 }

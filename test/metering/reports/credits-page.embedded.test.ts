@@ -128,8 +128,8 @@ describe('the credits page', () => {
     expect(page).toContain('then 25% of what is left rolls over for 30 days');
     expect(page).toMatch(/Scheduled Invoice later/);
     const usage = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
-    expect(usage).toMatch(/By model Name Quantity Share Credits large 30 75\.0% 60 small 10 25\.0% 5 /);
-    expect(usage).toMatch(/By subject Name Quantity Share Credits ada 30 75\.0% 60 ben 10 25\.0% 5 /);
+    expect(usage).toMatch(/By model Name Quantity Credits Share large 30 60 75\.0% small 10 5 25\.0% /);
+    expect(usage).toMatch(/By subject Name Quantity Credits Share ada 30 60 75\.0% ben 10 5 25\.0% /);
     // The grant is spent, so it is listed as closed.
     expect(page).toMatch(/Closed grants .*Spent Invoice welcome/);
     expect(page).not.toContain('At the pace');
@@ -157,7 +157,7 @@ describe('the credits page', () => {
     expect(readText(text)).toMatch(/Credits burned 60 .*credits by day and product/);
     expect(text).toMatch(/data-label="[^"]*: 60 credits/);
     expect(readText(text)).toMatch(
-      /Name Credits Share of credits Quantity Tokens 60 100\.0% 30 calls Free calls Free 4 calls/,
+      /Name Quantity Credits Share of credits Tokens 30 calls 60 100\.0% Free calls 4 calls Free/,
     );
     const day = readText((await browser.get('/dashboard/usage?range=last7', html)).text);
     expect(day).toContain('Credits burned 60');
@@ -228,7 +228,7 @@ describe('the credits page', () => {
       `/dashboard/usage?product=${product.slug}&range=custom&from=${from}&to=${to}`,
       html,
     );
-    expect(readText(page.text)).toMatch(/By subject Name Quantity Share Events ada 2 /);
+    expect(readText(page.text)).toMatch(/By subject Name Quantity Events Share ada 2 /);
   });
 
   it('answers ?mode=both with 400', async () => {
@@ -329,6 +329,24 @@ describe('the ledger', () => {
     expect(file.filter(({ kind }) => kind === 'grant')).toHaveLength(3);
   });
 
+  it('folds the burns of a day by product and grant, and names a month’s grant by its month', async () => {
+    const { open, give, send, browser, product } = await scene();
+    await give('once', { amount: 100 });
+    const [startsAt, expiresAt] = ['2046-03-01T00:00:00Z', '2046-04-01T00:00:00Z'];
+    await give('monthly', { amount: 100, startsAt, expiresAt, reason: 'Monthly plan' });
+    for (const quantity of [1, 2, 3]) {
+      await send(quantity);
+      service.clock.advance(2_000);
+    }
+    const { text } = await browser.get('/dashboard/credits/ledger', html);
+    expect(readText(text)).toMatch(
+      /\(UTC\) 97 97 3 entries Burned Tokens once −3 .* Tokens once −1\.5 97 .* −1 98\.5 .* −0\.5 99\.5 .* Granted once \+100 100 /,
+    );
+    expect(text).toMatch(/<details><summary>3 entries<\/summary><\/details>/);
+    expect(await open()).toContain('Monthly plan, March 2046');
+    expect(await open(`/ledger?kind=burn&product=${product.slug}`)).toContain('3 entries');
+  });
+
   it('continues over pages, and the file has all entries', async () => {
     const { organization, product, browser } = await scene();
     const at = Date.parse('2026-01-05T10:00:00Z');
@@ -355,7 +373,8 @@ describe('the ledger', () => {
     const seen: string[] = [];
     let path: string | undefined = '/dashboard/credits/ledger?kind=burn';
     while (path !== undefined && seen.length < 200) {
-      const { text } = await browser.get(path, html);
+      const { text: page } = await browser.get(path, html);
+      const text = page.replaceAll(/<summary>.*?<\/tr>/gs, '');
       seen.push(...[...text.matchAll(/−(?:<span class="nowrap">)?(0\.\d+)</g)].map(([, amount]) => amount!));
       path = /rel="next" href="([^"]*)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
     }
@@ -392,7 +411,7 @@ it('an event shows what it cost, and its product what it costs', async () => {
   const event = readText((await browser.get(`/dashboard/usage?event=${key}`, html)).text);
   expect(event).toMatch(/Credits 6 at 2 for each call/);
   const list = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
-  expect(list).toMatch(/Quantity Credits API key .* 3 calls 6 /);
+  expect(list).toMatch(/API key Quantity Credits .* 3 calls 6 credits /);
   expect(readText((await browser.get('/dashboard/usage', html)).text)).toMatch(
     /Credits 6 0\.5 credits per call; large 2 /,
   );

@@ -25,6 +25,7 @@ import {
   selectBegun,
   selectEntrySums,
   selectMonthFacts,
+  selectTotals,
   selectPriceLines,
 } from '../../../src/metering/reports/credits/statement-queries.js';
 import { selectSeries } from '../../../src/metering/reports/operator/queries.js';
@@ -178,6 +179,7 @@ function statements(): Record<string, SQL> {
       [tenant.product.id],
       100,
     ),
+    'totals of a statement': selectTotals(account, months),
     'facts of a statement': selectMonthFacts(account, months, new Date('2030-01-01T00:00:00Z')),
     entitlements: selectBalances(orgId, '2031-03-01', { after: undefined, limit: 51 }),
   };
@@ -218,6 +220,7 @@ it.each([
   'entries of a statement',
   'grants of a statement',
   'lines of a statement',
+  'totals of a statement',
   'facts of a statement',
   'entitlements',
 ])('the statement for %s reads only its own rows, by index', async (name) => {

@@ -125,7 +125,7 @@ it('explains a month with two prices, a correction, an expiry and a late event',
   expect(await ask('amend')).toContain('the difference to 60 credits comes back or burns.');
   await correct(key, 20);
   expect(await read('2031-03')).toMatch(
-    /So far It closes on 13 May 2031: from then on, API keys can no longer change it, only people can correct its events\. The operator archives no events, so corrections stay possible\. .* Opening balance 0 .* Balance now 51 /,
+    /So far API keys can add events to March 2031 before 8 Apr 2031 and correct its events before 13 May 2031\. It is then closed: only the operator of this service, or an owner or admin, can change it\. .* Opening balance 0 .* Balance now 51 /,
   );
   service.clock.set('2031-04-03T08:00:00Z');
   await send(3, 'small', '2031-03-31T23:30:00Z');
@@ -145,11 +145,35 @@ it('explains a month with two prices, a correction, an expiry and a late event',
     ['closing_balance', '', '', '', '0'],
   ]);
   expect(await read('2031-03')).toMatch(
-    /Statement Mode Live Test Print Download CSV.* March 2031 .* Open It closes on 13 May 2031: .* large 30 calls 2 per call 60 .* Correction large −10 calls 2 per call −20 Total 52 Paid by Invoice march 52 Total 52 Balance Opening balance 0 Invoice march 100 Usage −52 Expired −48 Closing balance 0 /,
+    /Statement Mode Live Test Print Download CSV.* March 2031 .* Open API keys can add events to March 2031 before 8 Apr 2031 and correct its events before 13 May 2031\. .* large 30 calls 2 per call 60 .* Correction large −10 calls 2 per call −20 Total 52 Paid by Invoice march 52 Total 52 Balance Opening balance 0 Invoice march 100 Usage −52 Expired −48 Closing balance 0 /,
   );
   expect((await open('?month=2031-03')).text).toContain(
     'href="/dashboard/statement?mode=live&amp;range=month&amp;month=2031-02"',
   );
+});
+
+it('lists usage that cost nothing as free', async () => {
+  const { organization, product, rows, read, send, give } = await scene();
+  await give('march', { amount: 100 });
+  const free = await createProduct(database.db, { name: 'Map tiles' });
+  await grant(database.db, organization.id, free.id);
+  const { secret } = await createKey(database.db, organization.id);
+  await sendUsage(service.url, secret, [
+    { productSlug: free.slug, metric: 'calls', quantity: 1500, idempotencyKey: uuid() },
+  ]);
+  const unpriced = { creditPrice: null, creditPrices: null, creditDimension: null, creditEnforcement: null };
+  await database.db.orm.update(products).set(unpriced).where(eq(products.id, product.id));
+  await send(4, 'small');
+  const priced = { creditPrice: '1', creditEnforcement: 'warn' as const };
+  await database.db.orm.update(products).set(priced).where(eq(products.id, product.id));
+  await send(3, 'small');
+  const usage = (await rows('2031-03')).filter(([section]) => section === 'usage');
+  expect(usage.toSorted(([, , a], [, , b]) => Number(a) - Number(b))).toEqual([
+    ['usage', '', '0', '1500', '0'],
+    ['usage', '', '0', '4', '0'],
+    ['usage', '', '1', '3', '3'],
+  ]);
+  expect(await read('2031-03')).toMatch(/Map tiles 1,500 calls Free 0 .*Total 3 Paid by/);
 });
 
 it('carries an overdraft, its payment and what was forfeited from month to month', async () => {
@@ -246,9 +270,11 @@ it('is final once the events are archived, and then has the totals of the ledger
   await give('march', { amount: 100 });
   await send(3, 'large');
   service.clock.set('2031-05-02T08:00:00Z');
-  expect(await read('2031-03')).toMatch(/Open It closes on 13 May 2031: /);
+  expect(await read('2031-03')).toMatch(/Open API keys can correct its events before 13 May 2031\. /);
   service.clock.set('2031-05-14T08:00:00Z');
-  expect(await read('2031-03')).toContain(' Closed Since 13 May 2031, API keys can no longer change it. ');
+  expect(await read('2031-03')).toContain(
+    ' Closed Since 13 May 2031, only the operator of this service, or an owner or admin, can change it. ',
+  );
   await database.db.orm.delete(usageEvents).where(eq(usageEvents.orgId, organization.id));
   for (let at = new Date('2030-03-01'); at < new Date('2031-04-01'); at.setUTCMonth(at.getUTCMonth() + 1))
     await database.db.orm.insert(usageArchives).values({

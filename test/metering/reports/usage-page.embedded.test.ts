@@ -141,7 +141,7 @@ describe('the numbers', () => {
     expect(page.text).toContain(`key=${other.id}`);
     const filtered = textOf((await open(`?metric=calls&key=${other.id}`)).text);
     expect(filtered).toMatch(/Only usage with API key: the other × \(remove\)/);
-    expect(filtered).toMatch(/the other org_live_\w+… 4 80.0% 1/);
+    expect(filtered).toMatch(/the other org_live_\w+… 4 1 80.0%/);
     expect(textOf((await open(`?key=${test.id}`)).text)).toContain('it has no live usage');
   });
 });
@@ -189,9 +189,7 @@ describe('a month against its cap', () => {
     await fillUsage(db, { ...event, count: 12, prefix: 'a', from: '2031-03-15T00:00:00Z' });
     expect((await open()).text).not.toContain('estimate');
     await fillUsage(db, { ...event, count: 48, prefix: 'b', from: '2031-03-13T00:00:00Z' });
-    expect(textOf((await open()).text)).toContain(
-      '≈ 456 45.6% of the cap, at the pace of the 2 days since the first usage',
-    );
+    expect(textOf((await open()).text)).toContain('≈ 456 45.6% of the cap');
   });
 
   it('says plainly that it is exceeded, by how much, and that events are still recorded', async () => {
@@ -368,7 +366,7 @@ describe('the parts', () => {
     expect((await open('?by=subject')).text).toContain('15 Mar 2031: 11 calls\nada 5\nben 5\ncleo 1');
     const byKey = await open();
     expect(byKey.text).toContain('15 Mar 2031: 11 calls\nthe runtime 10\nthe other 1');
-    expect(textOf(byKey.text)).toMatch(/By API key .* the runtime org_live_\w+… 10 90\.9% 3 the other/);
+    expect(textOf(byKey.text)).toMatch(/By API key .* the runtime org_live_\w+… 10 3 90\.9% the other/);
     for (const { id } of [key, successor])
       expect(textOf((await open(`?key=${id}`)).text)).toContain('Used 10 calls');
   });
@@ -378,16 +376,22 @@ describe('the parts', () => {
     const page = textOf((await open()).text);
     expect(page).toContain('Credits 5.5 0.5 credits per call');
     expect(page).toMatch(
-      /By API key Name Quantity Share Credits the runtime org_live_\w+… 10 90\.9% 5 the other/,
+      /By API key Name Quantity Credits Share the runtime org_live_\w+… 10 5 90\.9% the other/,
     );
-    expect(page).toMatch(/By subject Name Quantity Share Credits ada 5 45\.5% 2\.5 /);
+    expect(page).toMatch(/By subject Name Quantity Credits Share ada 5 2\.5 45\.5% /);
     const small = textOf(
       (await open('?dimension.model=small&range=custom&from=2031-03-14&to=2031-03-15')).text,
     );
     expect(small).toMatch(/Used 6 calls in 3 events Credits 3 /);
-    expect(small).toMatch(/By region Name Quantity Share Credits eu 4 66\.7% 2 us &amp; ca 2 33\.3% 1 /);
-    expect(textOf((await open(`?key=${key.id}`)).text)).toContain('Credits 5 0.5');
-    expect(textOf((await open('?subject=ben')).text)).toContain('Credits 2.5 0.5');
+    expect(small).toMatch(/By region Name Quantity Credits Share eu 4 2 66\.7% us &amp; ca 2 1 33\.3% /);
+    // A filter keeps the other values beside the chosen one, with their own credits.
+    expect(small).toMatch(/By model Name Quantity Credits Share small 6 3 54\.5% large 5 2\.5 45\.5% /);
+    const ofKey = textOf((await open(`?key=${key.id}`)).text);
+    expect(ofKey).toContain('Credits 5 0.5');
+    expect(ofKey).toMatch(/the runtime org_live_\w+… 10 5 90\.9% the other org_live_\w+… 1 0\.5 9\.1%/);
+    const ofBen = textOf((await open('?subject=ben')).text);
+    expect(ofBen).toContain('Credits 2.5 0.5');
+    expect(ofBen).toMatch(/By subject .* ada 5 2\.5 45\.5% ben 5 2\.5 45\.5% cleo 1 0\.5 9\.1%/);
   });
 
   it('narrow everything by a click, together with a key, until they are removed', async () => {
@@ -400,11 +404,16 @@ describe('the parts', () => {
     const page = (await open(small.slice('/dashboard/usage'.length))).text;
     expect(textOf(page)).toContain('Used 6 calls');
     expect(textOf(page)).toMatch(/Only usage with Model: small × \(remove\)/);
-    expect(textOf(page)).toMatch(/By region .* eu 4 66\.7% 2 us &amp; ca 2 33\.3% 1/);
+    expect(textOf(page)).toMatch(/By region .* eu 4 2 66\.7% us &amp; ca 2 1 33\.3%/);
     expect(page).toMatch(/href="[^"]*" aria-current="true"><bdi>small</);
     expect(hrefOf(page.replaceAll(' aria-current="true"', ''), 'small')).not.toContain('model');
-    // A cap counts the whole usage, and sums of subjects are not kept by dimension.
-    expect(textOf(page)).not.toMatch(/ Left |By subject/);
+    expect(hrefOf(page, 'large')).toContain('dimension.model=large');
+    expect(textOf(page)).toContain('Left 989 of 1,000 for the whole product, 1.1% used');
+    // Sums of subjects are not kept by dimension.
+    expect(textOf(page)).not.toContain('By subject');
+    const subjects = /href="([^"]*)">Show subjects of the whole product/.exec(page)![1]!;
+    const bySubject = await open(subjects.replaceAll('&amp;', '&').slice('/dashboard/usage'.length));
+    expect(textOf(bySubject.text)).toMatch(/Used 11 calls .* By subject /);
     const both = hrefOf(page, 'us &amp; ca');
     expect(textOf((await open(both.slice('/dashboard/usage'.length))).text)).toContain('Used 2 calls');
     const ofKey = (await open(`?dimension.region=eu&by=model&key=${key.id}`)).text;
@@ -500,7 +509,7 @@ describe('the last days', () => {
     expect(page).toMatch(/By API key .* 9 ▼ 10\.0% less than 10 in the previous period/);
     for (const part of ['model', 'subject'])
       expect(page).toMatch(
-        new RegExp(`By ${part} Name Quantity Share Events large 6 ▲ 50\\.0% .* small 3 ▼ 50\\.0%`),
+        new RegExp(`By ${part} Name Quantity Events Share large 6 ▲ 50\\.0% .* small 3 ▼ 50\\.0%`),
       );
   });
 
@@ -561,8 +570,8 @@ describe('all products', () => {
     expect(page.status).toBe(200);
     // The month before is of all products, too.
     expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events\n[^"]*\nFebruary 2031 5"/);
-    expect(text).toContain(`${product.name} 3 ▲ 50.0% more than 2 in the previous period 3.8% 3 calls`);
-    expect(text).toContain(`${others[5]!.name} 15 19.2% 37.5 calls`);
+    expect(text).toContain(`${product.name} 3 calls 3 ▲ 50.0% more than 2 in the previous period 3.8%`);
+    expect(text).toContain(`${others[5]!.name} 37.5 calls 15 19.2%`);
     // Only the five products with the most usage have their own segment.
     expect(text).toContain('2 other products');
     expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events\n[^"]* 15\n[^"]*\n2 other products 13\n/);

@@ -110,6 +110,14 @@ export function selectPriceLines(
   order by "productId", kind desc, value collate "C", price::numeric desc, metric`;
 }
 
+/** By product and metric, also what cost no credits. */
+export const selectTotals = (id: AccountId, { from }: Pick<Month, 'from'>): SQL => sql`
+  select t.product_id::text as "productId", t.metric, trim_scale(t.quantity)::text as quantity
+  from usage_totals t where ${ownRows('t', id)} and t.period = ${from.toISOString().slice(0, 10)}::date`;
+
+export const readTotals = (orm: Orm, id: AccountId, month: Pick<Month, 'from'>) =>
+  selectRows<{ productId: string; metric: string; quantity: string }>(orm, selectTotals(id, month));
+
 export interface MonthFacts {
   name: string;
   slug: string;

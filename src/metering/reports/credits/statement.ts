@@ -3,10 +3,10 @@ import type { Orm } from '../../../core/db/client.js';
 import { fieldError } from '../../../core/pages/form.js';
 import { formatMonth } from '../../../core/pages/format.js';
 import { DAY_MS, monthOf } from '../../../core/time.js';
-import { MAX_AGE_DAYS } from '../../corrections/corrections.js';
 import { readAccount, type AccountId } from '../../credit-grants/queries.js';
 import type { CreditEntryKind } from '../../credits/table.js';
-import { MAX_PAST_MS, OLD_PAST_MS } from '../../ingestion/batch.js';
+import { OLD_PAST_MS } from '../../ingestion/batch.js';
+import { closingOf } from '../closing.js';
 import { addMonths, monthPeriod, type Period } from '../period.js';
 import { balanceOf, effectOf, negate, total } from './ledger.js';
 import { readInTime } from './queries.js';
@@ -15,6 +15,7 @@ import {
   readBegun,
   readEntrySums,
   readMonthFacts,
+  readTotals,
   selectPriceLines,
   type EntrySum,
   type MonthFacts,
@@ -142,7 +143,7 @@ function paymentsOf(burned: readonly EntrySum[]) {
     .filter(({ credits }) => credits !== '0');
 }
 
-/** One line per product covers the rest: archived events, or lines beyond the largest. */
+/** One line per product covers the rest: archived events, or lines beyond the largest. Usage without a price is free. */
 async function readLines(
   tx: Orm,
   id: AccountId,
@@ -151,22 +152,33 @@ async function readLines(
   maxLines: number,
 ): Promise<{ lines: StatementLine[]; isTooLong: boolean }> {
   const byProduct = groupBy(burned, ({ productId }) => productId);
-  const names = await listProductNames(tx, [...byProduct.keys()]);
+  const totals = await readTotals(tx, id, month);
+  const ids = new Set([...byProduct.keys(), ...totals.map(({ productId }) => productId)]);
+  const names = await listProductNames(tx, [...ids]);
   const priced = await readInTime<PriceLine>(
     tx,
     selectPriceLines(id, month, [...byProduct.keys()], maxLines),
   );
-  const lines = [...byProduct].flatMap(([productId, sums]): StatementLine[] => {
+  const lines = [...ids].flatMap((productId): StatementLine[] => {
     const { slug, name } = names.get(productId)!;
     const product = { slug, name };
     const own = (priced ?? []).filter((line) => line.productId === productId);
     const rest = total([
-      ...sums.map((sum) => negate(effectOf(sum))),
+      ...(byProduct.get(productId) ?? []).map((sum) => negate(effectOf(sum))),
       ...own.map((line) => negate(line.credits)),
     ]);
     const shown = own.map(({ productId: _id, ...line }): StatementLine => ({ ...line, product }));
-    const none = { metric: '', dimension: null, value: null, price: null, quantity: null };
-    return rest === '0' ? shown : [...shown, { ...none, kind: 'other', product, credits: rest }];
+    const none = { product, dimension: null, value: null };
+    if (rest !== '0')
+      return [...shown, { ...none, kind: 'other', metric: '', price: null, quantity: null, credits: rest }];
+    const free = totals
+      .filter((one) => one.productId === productId)
+      .map(({ metric, quantity }): StatementLine => {
+        const ofMetric = own.filter((line) => line.metric === metric);
+        const left = total([quantity, ...ofMetric.map((line) => negate(line.quantity))]);
+        return { ...none, kind: 'usage', metric, price: '0', quantity: left, credits: '0' };
+      });
+    return [...shown, ...free.filter((line) => Number(line.quantity) > 0)];
   });
   return {
     lines: lines.toSorted((a, b) =>
@@ -177,16 +189,14 @@ async function readLines(
 }
 
 function outlookOf(month: Period, facts: MonthFacts, now: Date) {
-  const lateUntil = new Date(month.to.getTime() + MAX_PAST_MS);
+  const closing = closingOf(month, facts.mayCorrect, now);
   const first = Math.max(Date.parse(facts.startsAt), now.getTime() - OLD_PAST_MS);
   let open = 0;
   for (let at = monthPeriod(new Date(first)).from; at < month.to; at = addMonths(at, 1)) open += 1;
-  const closesAt = new Date(lateUntil.getTime() + (facts.mayCorrect ? MAX_AGE_DAYS * DAY_MS : 0));
   return {
+    ...closing,
+    mayCorrect: facts.mayCorrect,
     isRunning: month.to > now,
-    /** From then on, no API key can change the statement. */
-    closesAt,
-    isClosed: closesAt <= now,
-    isFinal: lateUntil <= now && !facts.hasEvents && facts.archived >= open,
+    isFinal: closing.lateUntil <= now && !facts.hasEvents && facts.archived >= open,
   };
 }

@@ -1,9 +1,10 @@
 import { groupBy } from '../../../core/collections.js';
 import { sumDecimals } from '../../../core/decimal.js';
-import { formatShare } from '../../../core/pages/format.js';
+import { formatMonth, formatShare } from '../../../core/pages/format.js';
 import { DAY_MS } from '../../../core/time.js';
 import { creditEntryKinds } from '../../credits/table.js';
 import { isCurrent, type CreditGrant, type Credits } from '../../credit-grants/credits.js';
+import { addMonths } from '../period.js';
 import { effectOf, total, type LedgerKind, type LedgerRow } from './ledger.js';
 import type { CreditPace } from './queries.js';
 
@@ -25,14 +26,18 @@ function endOf({ expiresAt, rolloverDays }: ProjectedGrant, nowMs: number): numb
 export function toGrantView(grant: CreditGrant, now: Date) {
   const { amount, remaining, status, startsAt, expiresAt } = grant;
   const endMs = endOf(grant, now.getTime());
+  const begins = new Date(startsAt);
+  const isOfMonth = expiresAt !== null && Date.parse(expiresAt) === addMonths(begins, 1).getTime();
   return {
     ...grant,
+    /** Plans give a grant of the same reason each month. */
+    name: isOfMonth ? `${grant.reason}, ${formatMonth(begins)}` : grant.reason,
     isCurrent: isCurrent(grant),
     statusLabel: statuses[status].label,
     tone: statuses[status].tone,
     left: Number(remaining) / Number(amount),
     percent: formatShare(remaining, amount),
-    startsAt: new Date(startsAt),
+    startsAt: begins,
     expiresAt: expiresAt === null ? null : new Date(expiresAt),
     endsAt: endMs === Infinity ? null : new Date(endMs),
     hasRolled: expiresAt !== null && status === 'open' && Date.parse(expiresAt) <= now.getTime(),
@@ -62,7 +67,7 @@ export function toAccountView(credits: Credits, pace: CreditPace, now: Date) {
     nextEnd: next[0] && {
       endsAt: next[0].endsAt,
       remaining: sumDecimals(next.map(({ remaining }) => remaining)),
-      grants: next.length === 1 ? next[0].reason : `${next.length} grants`,
+      grants: next.length === 1 ? next[0].name : `${next.length} grants`,
     },
     nextStart: scheduled[0],
     burned: {
@@ -125,16 +130,30 @@ export function toEntryView({
   };
 }
 
-/** Each day's first entry and its effect on the balance, unless other pages have a part of the day. */
-export function toDays<T>(
-  entries: readonly T[],
+/** So many burns of a day are folded. */
+const FOLDED = 3;
+
+/** With their effect on the balance and the balance at their end, unless other pages have a part of the day. A product's burns from a grant are one group. */
+export function toDays(
+  entries: readonly ReturnType<typeof toEntryView>[],
   { rows, cursor, nextCursor }: { rows: LedgerRow[]; cursor?: string | undefined; nextCursor: string | null },
 ) {
-  const days = [...groupBy(rows, ({ at }) => at.slice(0, 10)).values()];
+  const both = rows.map((row, i) => ({ row, entry: entries[i]! }));
+  const sumOf = (own: typeof both) => total(own.map(({ row }) => effectOf(row)));
+  const days = [...groupBy(both, ({ row }) => row.at.slice(0, 10)).values()];
   const isCut = (i: number) => (i === 0 && cursor) || (i === days.length - 1 && nextCursor);
   return days.map((own, i) => ({
-    first: entries[rows.indexOf(own[0]!)],
-    amount: isCut(i) ? undefined : total(own.map(effectOf)),
+    at: own[0]!.entry.at,
+    amount: isCut(i) ? undefined : sumOf(own),
+    balance: i === 0 && cursor ? undefined : own[0]!.entry.balance,
+    groups: [
+      ...groupBy(own, ({ row }) =>
+        row.kind === 'burn' ? `${row.productSlug} ${row.grantKey}` : row,
+      ).values(),
+    ].map((group) => ({
+      entries: group.map(({ entry }) => entry),
+      amount: group.length < FOLDED ? undefined : sumOf(group),
+    })),
   }));
 }
 
