@@ -1,5 +1,5 @@
 import { addDecimals, sumDecimals } from '../decimal.js';
-import { formatDecimal } from '../pages/format.js';
+import { formatDecimal, roundFigure } from '../pages/format.js';
 import { formatTick, toChart } from './bars.js';
 import type { ChartTable } from './text.js';
 
@@ -69,7 +69,7 @@ export function toStackedChart(input: StackedInput) {
       before: before?.values.map(Number),
       cap,
     }),
-    legend: series.map(({ name, total }) => ({ name, total: formatDecimal(total) })),
+    legend: series.map(({ name, total }) => ({ name, total: formatDecimal(roundFigure(total)) })),
     beforeName: before?.name,
     hasEstimates,
     table: toTable(),

@@ -25,6 +25,14 @@ export function formatQuantity(decimal: string | number | bigint): string {
     .join('<wbr>');
 }
 
+/** At most two decimals from 100. A table or statement nearby has all digits. */
+export function roundFigure(decimal: string): string {
+  const size = Math.abs(Number(decimal));
+  return size < 100 || size > 1e12 ? decimal : String(Math.round(Number(decimal) * 100) / 100);
+}
+
+export const formatFigure = (decimal: string): string => formatQuantity(roundFigure(decimal));
+
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
 export const formatCompact = (value: number): string => withMinus(compact.format(value));

@@ -284,6 +284,7 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
     signals: Object.entries(signals).flatMap(([id, isMet]) => (isMet ? [id] : [])),
     flags: [
       ...toFlag('bad', credits?.isOut, 'Out of credits', '/credits'),
+      ...toFlag('warn', isSoon && !credits?.isOut, 'Credits run out soon', '/credits'),
       ...toFlag('warn', row.isSharing, 'Shared Stripe customer', '/settings'),
       ...toFlag('bad', signals.over, 'Over a cap', capPath),
       ...toFlag('warn', signals.near && !signals.over, 'Near a cap', capPath),
@@ -318,7 +319,7 @@ function toTrial(endsAt: Date, now: Date) {
   const days = Math.ceil((endsAt.getTime() - now.getTime()) / DAY_MS);
   if (days <= 0) return { endsAt, isSoon: true, note: 'Trial over', flag: 'Trial over' };
   const left = formatCount(days, 'day');
-  return { endsAt, isSoon: days <= SOON_DAYS, note: `Trial, ${left} left`, flag: `Trial ends in ${left}` };
+  return { endsAt, isSoon: days <= SOON_DAYS, note: `Trial, ${left} left`, flag: 'Trial ends soon' };
 }
 
 const toShare = (used: string, most: string): number =>
