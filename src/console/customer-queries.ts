@@ -15,7 +15,7 @@ export interface Signal {
   path: string;
   /** A function reads sharded tables, in each shard group. If omitted, the product's facts name the signal. */
   condition?: (nowMs: number) => SQL | ((t: GroupTables) => SQL);
-  /** What the condition says, of a customer that has been read. */
+  /** The same condition for a customer that has been read. */
   isMet?: (customer: Customer) => boolean;
 }
 

@@ -113,7 +113,7 @@ export function toLookUpView({ wanted, event, archived }: LookUp, request: Usage
   };
 }
 
-/** What sets an event apart in its list: of all products, its product; or else its values, or its API key without any. */
+/** Names an event by its product in a list of all products, otherwise by its values, or by its API key without any. */
 function nameOf(event: ReturnType<typeof toEventView>, isOfAll: boolean, request: UsageRequest) {
   const values = [
     ...event.dimensions.map(([name, value]) => (Object.hasOwn(request.values, name) ? '' : value)),

@@ -123,7 +123,7 @@ export async function readReport(
         : await readSeries(deps, product, part, { by, metric, period }),
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
     isWhole,
-    /** Of the whole Organization in a month, also if filters select a part of its usage. */
+    /** Counts the whole Organization's month, also if filters select a part of its usage. */
     balance: toCap({ unitCap, usedThisMonth }),
     projection: toProjection([...(before?.rows ?? []), ...steps], period, now),
   };

@@ -128,7 +128,9 @@ describe('the portfolio', () => {
     for (const page of [{ words, text }, desk]) {
       expect(page.words).toContain('59° or below New York high, 21 Nov 2026');
       expect(page.words).toContain('now 56¢; sells for $64.93 $67.20 −$5.00');
-      expect(page.text).toContain(`href="${sellPath(COLD).replaceAll('&', '&amp;')}&amp;contracts=120"`);
+      expect(page.text).toContain(
+        `href="${sellPath(COLD).replaceAll('&', '&amp;')}&amp;contracts=120#ticket-head"`,
+      );
     }
     // Profit counts from the first recorded value: 67.20 − 72.20 − 2.01 is −7.01, and −9.28 if sold.
     await database.db.orm.insert(portfolioHistory).values({

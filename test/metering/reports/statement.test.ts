@@ -168,7 +168,7 @@ it('lists usage that cost nothing as free', async () => {
   await database.db.orm.update(products).set(priced).where(eq(products.id, product.id));
   await send(3, 'small');
   const usage = (await rows('2031-03')).filter(([section]) => section === 'usage');
-  expect(usage.toSorted(([, , a], [, , b]) => Number(a) - Number(b))).toEqual([
+  expect(usage.toSorted(([, , a, m], [, , b, n]) => Number(a) - Number(b) || Number(n) - Number(m))).toEqual([
     ['usage', '', '0', '1500', '0'],
     ['usage', '', '0', '4', '0'],
     ['usage', '', '1', '3', '3'],
