@@ -148,11 +148,11 @@ it('on a phone each value of a row is beside its label', async () => {
   expect(await tracks(page, 'td[data-label]')).toBe(2);
 });
 
-it('six tiles fill their rows if there is room', async () => {
+it('five tiles fill their rows if there is room', async () => {
   const page = await world.visit({ as: ordinary.people.owner.browser });
   await page.goto('/dashboard/portfolio');
-  expect(await page.locator('.tiles .tile').count()).toBe(6);
-  expect([3, 6]).toContain(await tracks(page, '.tiles'));
+  expect(await page.locator('.tiles .tile').count()).toBe(5);
+  expect([3, 5]).toContain(await tracks(page, '.tiles'));
 });
 
 it('the actions of a row are at its end', async () => {

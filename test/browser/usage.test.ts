@@ -38,7 +38,7 @@ it('an event opens beside the page and closes with Escape, where the focus was',
   expect(new URL(page.url()).searchParams.get('event')).toBe('day-1');
   await page.keyboard.press('Escape');
   await panel.waitFor({ state: 'detached' });
-  expect(await page.evaluate<string>('document.activeElement.innerText')).toBe('day-1');
+  expect(await page.evaluate<string>('document.activeElement.innerText')).toContain('day-1');
 });
 
 it('links of the explorer keep the place and the focus, and the way back', async () => {

@@ -127,23 +127,23 @@ function toPart(kind: Kind, { rows, earlier, unit, totalOf, nameOf, isFree, link
   const parts = [...groupBy(rows, (row) => row[kind])]
     .map(([slug, own]) => ({ slug, own, quantity: totalOf(own) }))
     .toSorted((a, b) => compareDecimals(b.quantity, a.quantity));
+  const hasUnits = unit === 'credits' && kind === 'product';
   const measure = unit === 'credits' ? 'Credits' : unit === 'events' ? 'Events' : 'Quantity';
   return {
     name: labels[kind],
     more: Math.max(0, parts.length - SHOWN_PARTS),
-    columns: [measure, 'Share', kind === 'product' ? 'Quantity' : 'Events'],
+    columns: hasUnits ? ['Quantity', 'Credits', 'Share'] : [measure, 'Events', 'Share'],
     rows: parts.slice(0, SHOWN_PARTS).map(({ slug, own, quantity }) => {
       const metric = own.at(-1)!.metric;
       const used = own.filter((row) => row.metric === metric).map((row) => row.quantity);
       return {
         value: nameOf(kind, slug),
         href: linkTo({ [kind]: slug }),
-        quantity,
+        ...(hasUnits ? { quantity: sumDecimals(used), unit: metric, credits: quantity } : { quantity }),
         ...changeSince(quantity, totalOf(earlier.filter((row) => row[kind] === slug))),
-        isFree: unit === 'credits' && kind === 'product' && quantity === '0' && isFree(slug),
+        isFree: hasUnits && quantity === '0' && isFree(slug),
         share: formatShare(quantity, total),
         events: sumDecimals(own.map(({ events }) => events)),
-        ...(kind === 'product' && { used: sumDecimals(used), unit: metric }),
       };
     }),
   };
