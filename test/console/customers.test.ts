@@ -69,6 +69,18 @@ async function customer(values: { used?: string; cap?: string | null; ownCap?: s
   return { ...organization, product };
 }
 
+/** The figures of all customers are not read until `finish`; those of the page are. */
+function holdFigures() {
+  const read = customerSummary.read.bind(customerSummary);
+  let finish = () => {};
+  const isFinished = new Promise<void>((resolve) => (finish = resolve));
+  const spy = vi.spyOn(customerSummary, 'read').mockImplementation(async (...asked) => {
+    if (!asked[3]) await isFinished;
+    return read(...asked);
+  });
+  return { finish: () => finish(), spy };
+}
+
 describe('the list of customers', () => {
   it('finds customers by any part of a slug or name, or the start of a member’s address, and treats input literally', async () => {
     const { db } = service.context;
@@ -259,13 +271,7 @@ describe('the list of customers', () => {
     expect(slugsOn(await open('/console?search=stale'))).toEqual([urgent.slug, calm.slug]);
     expect(slugsOn(await open('/console?search=stale&sort=share'))).toEqual([calm.slug, urgent.slug]);
     // The first figures are still being read.
-    const read = customerSummary.read.bind(customerSummary);
-    let finish = () => {};
-    const isFinished = new Promise<void>((resolve) => (finish = resolve));
-    const spy = vi.spyOn(customerSummary, 'read').mockImplementation(async (...asked) => {
-      if (!asked[3]) await isFinished;
-      return read(...asked);
-    });
+    const { finish, spy } = holdFigures();
     expect((await post('/console/new-customer', { name: 'stale c', slug: uniqueSlug('stale') })).status).toBe(
       303,
     );
@@ -323,13 +329,7 @@ describe('the list of customers', () => {
   it('shows older figures and their age while they are read again', async () => {
     const near = await customer({ used: '80', cap: '100' });
     await openLater('/console');
-    const read = customerSummary.read.bind(customerSummary);
-    let finish = () => {};
-    const isFinished = new Promise<void>((resolve) => (finish = resolve));
-    const spy = vi.spyOn(customerSummary, 'read').mockImplementation(async (...asked) => {
-      if (!asked[3]) await isFinished;
-      return read(...asked);
-    });
+    const { finish, spy } = holdFigures();
     const late = await customer({ used: '80', cap: '100' });
     service.clock.advance(60_000);
     const older = await open('/console?signal=near');
