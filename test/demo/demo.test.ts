@@ -172,8 +172,8 @@ describe('a seeded database', () => {
         const byHand = { 'northwind-labs': ['climate-archive'], 'kestrel-drones': ['forecast-api'] };
         // A plan gave the others.
         const own = byHand[slug as keyof typeof byHand] ?? [];
-        for (const { productSlug, kind, limits } of entitlements.filter((e: any) =>
-          own.includes(e.productSlug),
+        for (const { productSlug, kind, limits } of entitlements.filter((each: { productSlug: string }) =>
+          own.includes(each.productSlug),
         )) {
           const path = `/organizations/${slug}/entitlements/${productSlug}`;
           expect((await call('PUT', path, { kind, limits })).status).toBe(200);
