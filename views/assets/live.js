@@ -20,6 +20,14 @@ export function enhance(root) {
   printButtons(root);
 }
 
+async function fetchPage(address, options) {
+  const [{ Idiomorph }, response] = await Promise.all([
+    import('./idiomorph.js'),
+    fetch(address, { headers: { accept: 'text/html' }, ...options }),
+  ]);
+  return { Idiomorph, response, fresh: new DOMParser().parseFromString(await response.text(), 'text/html') };
+}
+
 /**
  * Fetches the page again and updates its parts. Returns true if the response was shown; false if the page is being
  * reloaded, a newer request has started, or `prepare` discarded the response.
@@ -29,17 +37,13 @@ export function enhance(root) {
 export async function refreshParts({ address = location.href, prepare = () => true } = {}) {
   if (replacements > 0) return false;
   const mine = ++round;
-  const [{ Idiomorph }, response] = await Promise.all([
-    import('./idiomorph.js'),
-    fetch(address, { headers: { accept: 'text/html' }, redirect: 'manual' }),
-  ]);
+  const { Idiomorph, response, fresh } = await fetchPage(address, { redirect: 'manual' });
   if (isGone(response)) {
     location.reload();
     return false;
   }
   // A page with status 400 names the field to correct.
   if (!response.ok && response.status !== 400) throw new Error(`status ${response.status}`);
-  const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
   // Discards the response if a newer request has started.
   if (mine !== round || !prepare(fresh)) return false;
   showParts(fresh, Idiomorph);
@@ -63,11 +67,7 @@ export async function refreshMain(address, change = 'replaceState') {
   replacements++;
   setSwapped(true);
   try {
-    const [{ Idiomorph }, response] = await Promise.all([
-      import('./idiomorph.js'),
-      fetch(address, { headers: { accept: 'text/html' }, redirect: 'manual' }),
-    ]);
-    const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
+    const { Idiomorph, response, fresh } = await fetchPage(address, { redirect: 'manual' });
     if (mine !== round) {
       if (replacements === 1) setSwapped(false);
       return true;
@@ -110,11 +110,7 @@ export function sendInPlace() {
     try {
       const mine = ++round;
       const body = new URLSearchParams(new FormData(form));
-      const [{ Idiomorph }, response] = await Promise.all([
-        import('./idiomorph.js'),
-        fetch(form.getAttribute('action'), { method: 'POST', body, headers: { accept: 'text/html' } }),
-      ]);
-      const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
+      const { Idiomorph, response, fresh } = await fetchPage(form.getAttribute('action'), { method: 'POST', body });
       // The server responds to a refused form with a full page. Submitting the form again normally shows that page.
       if (!response.ok || !response.redirected || !fresh.querySelector('[data-part][id]')) form.submit();
       else if (mine === round) {

@@ -12,18 +12,11 @@ const PAUSE_MS = 200;
 
 copyButtons(document);
 followLanguage();
-followMoved();
 markContents();
 collapseOperations();
 searchKeys();
 searchWhileTyping();
 for (const form of document.querySelectorAll('form[data-try]')) prepare(form);
-
-/** Follows an old link to a request that has moved to another page. */
-function followMoved() {
-  const moved = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.dataset.moved;
-  if (moved) location.replace(moved);
-}
 
 /**
  * Collapses the fields and examples of requests on phones, and the fields on long pages, except for the request that the
