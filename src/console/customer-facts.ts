@@ -1,10 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
-import { sql } from 'drizzle-orm';
 import type { Context } from '../core/http/context.js';
 import { inChunks, shareRun } from '../core/steps.js';
 import { MINUTE_MS } from '../core/time.js';
 import type { Wording } from '../accounts/audit/wording.js';
-import { countFailingWebhooks, findIds, ownSignals, type Customer, type Signal } from './customer-queries.js';
+import { ownSignals, readCurrentCustomers, type Customer, type Signal } from './customer-queries.js';
 import type { CustomerFacts, CustomerSummary, SortedFacts } from './customer-summary.js';
 import { addressOf, type ConsoleDeps } from './page.js';
 
@@ -42,33 +41,31 @@ export function createReader(deps: CustomerDeps) {
 
 async function readAllFacts({ db, clock, summaries }: CustomerDeps) {
   const atMs = clock.now();
-  const ids = await findIds(db, sql`true`);
+  const customers = await readCurrentCustomers(db.orm, atMs);
   const facts = summaries.map(() => new Map<string, SortedFacts>());
-  for (const some of inChunks(ids, READ_CUSTOMERS))
-    for (const [i, summary] of summaries.entries())
-      for (const [id, { keys, signals }] of await summary.read(db, atMs, some, false))
+  for (const some of inChunks(customers, READ_CUSTOMERS))
+    for (const [i, summary] of summaries.entries()) {
+      const ids = some.map(({ id }) => id);
+      for (const [id, { keys, signals }] of await summary.read(db, atMs, ids, false))
         facts[i]!.set(id, { keys, signals });
-  const met = new Map<string, Signal[]>(ids.map((id) => [id, listMet(summaries, facts, id)]));
-  for (const signal of ownSignals)
-    for (const id of await findIds(db, signal.condition!(atMs))) met.get(id)?.push(signal);
-  const needs = new Map([...met].map(([id, signals]) => [id, toNeeds(signals)]));
-  return { atMs, facts: [...facts, needs], failingWebhooks: await countFailingWebhooks(db) };
+    }
+  const needs = new Map(customers.map((customer) => [customer.id, toNeeds(customer, summaries, facts)]));
+  return { atMs, facts: [...facts, needs] };
 }
 
-const listMet = (
+/** Customers that need no attention have no key. */
+function toNeeds(
+  customer: Customer,
   summaries: readonly CustomerSummary[],
   facts: readonly Map<string, SortedFacts>[],
-  orgId: string,
-): Signal[] =>
-  summaries.flatMap((summary, i) =>
-    summary.signals.filter(({ id }) => facts[i]!.get(orgId)?.signals.includes(id)),
+): SortedFacts {
+  const own: Signal[] = ownSignals.filter(({ isMet }) => isMet(customer));
+  const ofProducts = summaries.flatMap((summary, i) =>
+    summary.signals.filter(({ id }) => facts[i]!.get(customer.id)?.signals.includes(id)),
   );
-
-/** Customers that need no attention have no key. */
-const toNeeds = (met: readonly Signal[]): SortedFacts => {
-  const attention = met.reduce((sum, { isUrgent }) => sum + (isUrgent ? URGENT : 1), 0);
-  return { keys: { attention: attention || undefined }, signals: [] };
-};
+  const attention = [...own, ...ofProducts].reduce((sum, { isUrgent }) => sum + (isUrgent ? URGENT : 1), 0);
+  return { keys: { attention: attention || undefined }, signals: own.map(({ id }) => id) };
+}
 
 /** Also renews what was read of all customers before. */
 export async function toCustomerViews(
@@ -86,8 +83,7 @@ export async function toCustomerViews(
   const needs = older.at(-1);
   return customers.map((customer) => {
     const parts = facts.map((own) => own.get(customer.id)!);
-    const own = ownSignals.filter(({ isMet }) => isMet!(customer));
-    const need = toNeeds([...own, ...listMet(summaries, facts, customer.id)]);
+    const need = toNeeds(customer, summaries, facts);
     if (needs?.has(customer.id)) needs.set(customer.id, need);
     return {
       ...customer,

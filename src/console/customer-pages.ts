@@ -5,7 +5,7 @@ import { toAddress, type Query } from '../core/pages/address.js';
 import { parseQueryForm, readQuery, tryQuery } from '../core/pages/form.js';
 import { formatDecimal } from '../core/pages/format.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
-import { findIds, listCustomers, type CustomerFilter, type Signal, ownSignals } from './customer-queries.js';
+import { listCustomers, type CustomerFilter, ownSignals } from './customer-queries.js';
 import type { CustomerColumn, CustomerSummary, SortedFacts, Tile } from './customer-summary.js';
 import { CONSOLE } from './page.js';
 import { type AllFacts, type CustomerDeps, createReader, toCustomerViews } from './customer-facts.js';
@@ -61,8 +61,8 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
     const isSorted = query.sort !== undefined && !['name', '-name', FIRST].includes(String(query.sort));
-    const isOfProduct = summaries.some((one) => one.signals.some(({ id }) => id === query.signal));
-    const all = await readAll(isSorted || isOfProduct);
+    const isSignalled = signals.some(({ id }) => id === query.signal);
+    const all = await readAll(isSorted || isSignalled);
     const facts = all?.facts ?? [];
     const { form, result } = await tryQuery(res, query, async () => {
       const { search, page, signal: id, sort } = parseQueryForm(schema, query);
@@ -71,7 +71,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
       const filter = {
         state: otherStates.find((state) => state.id === id)?.id ?? 'current',
         search: search?.trim() || undefined,
-        ids: signal && (await listSignalled(deps, facts, signal)),
+        ids: signal && listSignalled(facts, signal.id),
       };
       const { customers, hasMore } = await listCustomers(db.orm, clock.now(), filter, {
         offset: (page - 1) * LISTED,
@@ -120,27 +120,19 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
   });
 }
 
-const toTiles = (summaries: readonly CustomerSummary[], { facts, failingWebhooks }: AllFacts): Tile[] => [
+const toTiles = (summaries: readonly CustomerSummary[], { facts }: AllFacts): Tile[] => [
   { label: 'Customers', value: formatDecimal(facts[0]?.size ?? 0), query: {} },
   ...summaries.flatMap((summary, i) => summary.tiles([...facts[i]!.values()])),
   {
-    label: 'Failing webhooks',
-    value: formatDecimal(failingWebhooks),
+    label: 'Webhooks failing',
+    value: formatDecimal(listSignalled(facts, 'webhooks').length),
     query: { signal: 'webhooks' },
     tone: 'bad',
   },
 ];
 
-const listSignalled = (
-  { db, clock }: CustomerDeps,
-  facts: AllFacts['facts'],
-  { id, condition }: Signal,
-): Promise<string[]> | string[] =>
-  condition
-    ? findIds(db, condition(clock.now()))
-    : facts.flatMap((own) =>
-        [...own].flatMap(([orgId, { signals }]) => (signals.includes(id) ? [orgId] : [])),
-      );
+const listSignalled = (facts: AllFacts['facts'], signal: string): string[] =>
+  facts.flatMap((own) => [...own].flatMap(([id, { signals }]) => (signals.includes(signal) ? [id] : [])));
 
 /** Equal keys have the same rank. */
 function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) {

@@ -1,7 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { containsText, intArray, selectRows, textArray, timeText, toPattern } from '../core/db/sql.js';
-import type { Database, GroupTables, Orm } from '../core/db/client.js';
-import { selectFromAll, wholeTables, type ReportedDatabase } from '../core/db/shards.js';
+import type { Orm } from '../core/db/client.js';
 import { DAY_MS } from '../core/time.js';
 import { failedSince, type FailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 
@@ -13,10 +12,6 @@ export interface Signal {
   isUrgent?: true;
   /** Shows the cause; relative to the customer's page. */
   path: string;
-  /** A function reads sharded tables, in each shard group. If omitted, the product's facts name the signal. */
-  condition?: (nowMs: number) => SQL | ((t: GroupTables) => SQL);
-  /** The same condition for a customer that has been read. */
-  isMet?: (customer: Customer) => boolean;
 }
 
 export interface CustomerFilter {
@@ -47,8 +42,8 @@ export interface Customer {
 
 const SOON_MS = 7 * DAY_MS;
 
-/** Found by a signal. */
-const MAX_IDS = 100_000;
+/** Read for the figures and signals of all customers. */
+const MAX_CUSTOMERS = 100_000;
 
 export interface CustomerRange {
   offset?: number;
@@ -82,23 +77,8 @@ const byName = (isReversed = false): SQL =>
   isReversed ? sql`lower(o.name) collate "C" desc, o.slug desc` : sql`lower(o.name) collate "C", o.slug`;
 
 /** Not archived. */
-export async function findIds(
-  db: ReportedDatabase & { orm: Orm },
-  condition: SQL | ((t: GroupTables) => SQL),
-): Promise<string[]> {
-  const select = (t: GroupTables, isMet: SQL) => sql`select o.id::text from ${t('organizations')} o
-    where ${t.owns(sql`o.id`)} and o.archived_at is null and ${isMet} order by o.id limit ${MAX_IDS}`;
-  const rows =
-    typeof condition === 'function'
-      ? await selectFromAll<{ id: string }>(
-          db,
-          (t) => select(t, condition(t)),
-          ({ id }) => [id],
-          MAX_IDS,
-        )
-      : await selectRows<{ id: string }>(db.orm, select(wholeTables, condition));
-  return rows.map(({ id }) => id);
-}
+export const readCurrentCustomers = (orm: Orm, nowMs: number): Promise<Customer[]> =>
+  readCustomers(orm, nowMs, sql`where o.archived_at is null order by o.id limit ${MAX_CUSTOMERS}`);
 
 export const findCustomer = async (orm: Orm, nowMs: number, slug: string): Promise<Customer | undefined> =>
   (await readCustomers(orm, nowMs, sql`where o.slug = ${slug}`))[0];
@@ -113,13 +93,6 @@ function matches(search: string | undefined): SQL {
   return sql`(${containsText(search, sql`o.slug`, sql`o.name`)} or ${isMembers})`;
 }
 
-const isExpiring = (nowMs: number): SQL => sql`revoked_at is null and service_key_id is null
-    and expires_at > ${toTime(nowMs)}::timestamptz and expires_at <= ${toTime(nowMs + SOON_MS)}::timestamptz`;
-
-const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toISOString()}::timestamptz`;
-
-const isFailing = sql.raw('(failing_since is not null and is_enabled or disabled_reason is not null)');
-
 export const listFailures = (orm: Orm, orgId: string, limit: number) =>
   selectRows<{ url: string; since: string }>(
     orm,
@@ -127,53 +100,25 @@ export const listFailures = (orm: Orm, orgId: string, limit: number) =>
       where org_id = ${orgId}::uuid and failing_since is not null order by failing_since desc limit ${limit}`,
   );
 
-/** Leaves out archived customers. */
-export async function countFailingWebhooks({ shards }: Pick<Database, 'shards'>): Promise<number> {
-  const groups = await Promise.all(
-    shards.groups.map((group) =>
-      group.select<{ count: number }>(
-        (t) => sql`select coalesce(sum(n.count), 0)::int as count from ${t('organizations')} o
-          cross join lateral (select count(*) from ${t('webhook_endpoints')} where org_id = o.id and ${isFailing}) n
-          where ${t.owns(sql`o.id`)} and o.archived_at is null`,
-      ),
-    ),
-  );
-  return groups.reduce((sum, [row]) => sum + row!.count, 0);
-}
-
-export const ownSignals: Signal[] = [
-  {
-    id: 'ownerless',
-    label: 'No owner',
-    path: '/people',
-    condition: () =>
-      sql`not exists (select from memberships m where m.org_id = o.id and m.role = 'owner' offset 0)`,
-    isMet: ({ owners }) => owners === 0,
-  },
+export const ownSignals: (Signal & { isMet: (customer: Customer) => boolean })[] = [
+  { id: 'ownerless', label: 'No owner', path: '/people', isMet: ({ owners }) => owners === 0 },
   {
     id: 'webhooks',
     label: 'Webhooks failing',
     isUrgent: true,
     path: '/webhooks',
-    // Keeps the subquery a lookup by primary key for each customer.
-    condition: () => (t) =>
-      sql`exists (select from ${t('webhook_endpoints')} where org_id = o.id and ${isFailing} offset 0)`,
     isMet: ({ failingWebhooks }) => failingWebhooks > 0,
   },
   {
     id: 'expiring',
     label: 'Keys expiring within 7 days',
     path: '/keys',
-    condition: (nowMs) => (t) =>
-      sql`o.id in (select org_id from ${t('api_keys')} where ${isExpiring(nowMs)})`,
     isMet: ({ expiringKeys }) => expiringKeys > 0,
   },
   {
     id: 'sign-ins',
     label: 'Failed sign-ins in the last day',
     path: '/people',
-    condition: (nowMs) =>
-      sql`o.id in (select m.org_id from failed_sign_ins f join memberships m using (user_id) where ${hasFailed(nowMs)})`,
     isMet: ({ failed }) => failed.passwords + failed.codes > 0,
   },
 ];
@@ -192,7 +137,7 @@ async function readCustomers(orm: Orm, nowMs: number, which: SQL): Promise<Custo
   ), failed as materialized (
     select m.org_id, json_build_object('passwords', sum(f.passwords), 'codes', sum(f.codes)) as failed
     from page join memberships m on m.org_id = page.id join failed_sign_ins f using (user_id)
-    where ${hasFailed(nowMs)}
+    where f.hour >= ${failedSince(nowMs).toISOString()}::timestamptz
     group by m.org_id
   ), owned as materialized (
     select m.org_id, min(u.email) as owner, (array_agg(u.name order by u.email))[1] as name, count(*)::int as count from memberships m join users u on u.id = m.user_id
@@ -203,9 +148,14 @@ async function readCustomers(orm: Orm, nowMs: number, which: SQL): Promise<Custo
       and expires_at > ${toTime(nowMs)}::timestamptz
     group by 1
   ), keyed as materialized (
-    select org_id, count(*)::int as count from api_keys where org_id in (select id from page) and ${isExpiring(nowMs)} group by org_id
+    select org_id, count(*)::int as count from api_keys
+    where org_id in (select id from page) and revoked_at is null and service_key_id is null
+      and expires_at > ${toTime(nowMs)}::timestamptz and expires_at <= ${toTime(nowMs + SOON_MS)}::timestamptz
+    group by org_id
   ), failing as materialized (
-    select org_id, count(*)::int as count from webhook_endpoints where org_id in (select id from page) and ${isFailing} group by org_id
+    select org_id, count(*)::int as count from webhook_endpoints
+    where org_id in (select id from page) and (failing_since is not null and is_enabled or disabled_reason is not null)
+    group by org_id
   )
   select h.id, h.slug, h.name, h.archived_at is not null as "isArchived", m.owner, m.name as "ownerName", coalesce(m.count, 0) as owners, i.email as invited,
     coalesce(k.count, 0) as "expiringKeys", coalesce(w.count, 0) as "failingWebhooks", f.failed

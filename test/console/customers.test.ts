@@ -139,7 +139,7 @@ describe('the list of customers', () => {
     await addMember(db, later.id, id, 'member');
     await browser.signIn(email);
     await post('/login/code', { code: '000000' }, browser);
-    expect(slugsOn(await open('/console?signal=expiring'))).toEqual([soon.slug]);
+    expect(slugsOn(await openLater('/console?signal=expiring'))).toEqual([soon.slug]);
     const text = await open('/console?signal=sign-ins');
     expect(slugsOn(text)).toEqual([later.slug]);
     expect(text).toContain('1 wrong code');
@@ -180,19 +180,19 @@ describe('the list of customers', () => {
     expect(page).toMatch(/<strong>5<\/strong>\s+<svg[^>]*aria-label="Credits by day, [^"]*: at most 5 a day/);
     const { slug, id } = await customer();
     await createListener(db, id);
-    expect(slugsOn(await open('/console?signal=webhooks'))).toEqual([]);
+    expect(slugsOn(await openLater('/console?signal=webhooks'))).toEqual([]);
     await db.orm
       .update(webhookEndpoints)
       .set({ isEnabled: false, disabledReason: 'failing' })
       .where(eq(webhookEndpoints.orgId, id));
-    const failing = await open('/console?signal=webhooks');
+    const failing = await openLater('/console?signal=webhooks');
     expect([slugsOn(failing), failing.includes('1 webhook failing')]).toEqual([[slug], true]);
   });
 
   it('shows the owner, an open invitation for one, or that there is none', async () => {
     const { db } = service.context;
     const { slug, id } = await customer();
-    const page = await open(`/console?search=${slug}&signal=ownerless`);
+    const page = await openLater(`/console?search=${slug}&signal=ownerless`);
     expect([slugsOn(page), page.includes('>No owner</span>')]).toEqual([[slug], true]);
     const invite = (email: string, role: string) =>
       post(`/console/customers/${slug}/invite`, { email, role, days: '7' });
@@ -203,7 +203,7 @@ describe('the list of customers', () => {
     for (const absent of ['aide@zz.example', '>No owner</span>']) expect(invited).not.toContain(absent);
     const [first, second] = [await createUser(db), await createUser(db)];
     for (const user of [first, second]) await addMember(db, id, user.id, 'owner');
-    expect(slugsOn(await open(`/console?search=${slug}&signal=ownerless`))).toEqual([]);
+    expect(slugsOn(await openLater(`/console?search=${slug}&signal=ownerless`))).toEqual([]);
     const owned = await open(`/console?search=${slug}`);
     const [shown] = [first, second].sort((a, b) => (a.email < b.email ? -1 : 1));
     expect(owned).toContain(`<bdi title="${shown!.email}">${shown!.name}</bdi>`);
@@ -228,7 +228,7 @@ describe('the list of customers', () => {
     expect(tiles).toMatch(/aria-current="true" href="\/console">/);
     const near = slugsOn(nearPage);
     expect(figure('Near a cap')).toEqual(['/console?signal=near', String(near.length)]);
-    expect(figure('Failing webhooks')).toEqual(['/console?signal=webhooks', '1']);
+    expect(figure('Webhooks failing')).toEqual(['/console?signal=webhooks', '1']);
     expect(figure('Credits this month')[0]).toBe('/console?sort=-month');
     const rows = await database.db.orm.select().from(organizations);
     const current = rows.filter(({ archivedAt }) => archivedAt === null);
@@ -252,8 +252,8 @@ describe('the list of customers', () => {
     expect(page).toMatch(/aria-sort="descending"><a href="[^"]+">Needs attention/);
     expect(page).toContain('2 webhooks failing');
     const rows = await db.orm.select().from(webhookEndpoints);
-    const count = rows.filter(({ disabledReason }) => disabledReason !== null).length;
-    expect(page).toMatch(new RegExp(`Failing webhooks</span>\\s*<span class="figure-number">${count}<`));
+    const count = new Set(rows.filter((row) => row.disabledReason !== null).map(({ orgId }) => orgId)).size;
+    expect(page).toMatch(new RegExp(`Webhooks failing</span>\\s*<span class="figure-number">${count}<`));
   });
 
   it('orders customers by what their rows show, although the figures of all are older', async () => {
