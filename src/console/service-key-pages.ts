@@ -27,15 +27,15 @@ import { cutPage, idCursorField } from '../core/http/page.js';
 import { originOf, readPathId } from '../core/http/request.js';
 import { decodeCursor, encodeCursor, newFormId } from '../core/ids.js';
 import { toAddress, toPager } from '../core/pages/address.js';
+import { recentUse } from '../accounts/api-keys/cut-over.js';
 import { addForm, parseQueryForm, readQuery, renewForm } from '../core/pages/form.js';
 import { pageRouter, renderPage } from '../core/pages/layout.js';
-import { DAY_MS, MINUTE_MS } from '../core/time.js';
+import { DAY_MS } from '../core/time.js';
 import { listCustomers } from './customer-queries.js';
 import { CONSOLE, PAGE_SIZE, type ConsoleDeps } from './page.js';
 
 const list = { label: 'Service keys', href: `${CONSOLE}/service-keys` };
 const MAX_CUSTOMERS = 20;
-const RECENT_MINUTES = 15;
 
 const cursorSchema = z.object({ cursor: idCursorField });
 
@@ -193,11 +193,12 @@ function addChanges(router: Router, deps: ConsoleDeps, desk: Desk): void {
     },
     async show(req, res) {
       const key = toView(await readKey(req));
-      const recent = await desk.readCalls(key.id, clock.now() - RECENT_MINUTES * MINUTE_MS);
+      const recent = recentUse(key.state);
+      const used = await desk.readCalls(key.id, clock.now() - recent.ms);
       await render(req, res, 'accounts/api-keys/revoke', `Revoke ${key.name}`, {
         key,
-        recentMinutes: RECENT_MINUTES,
-        recentCalls: recent.reduce((sum, { calls }) => sum + calls, 0),
+        recent: recent.name,
+        recentCalls: used.reduce((sum, { calls }) => sum + calls, 0),
         cutOver: undefined,
       });
     },

@@ -38,7 +38,7 @@ import {
   readGrace,
   readKeyForm,
 } from './key-form.js';
-import { QUIET_MINUTES } from './cut-over.js';
+import { recentUse } from './cut-over.js';
 import type { KeyUse } from './key-use.js';
 import { findKeyDetails, sumCalls, type KeyRow } from './queries.js';
 import { SECTION, readId, requireOwnKeyDetails, showBudget } from './request.js';
@@ -204,13 +204,15 @@ export function addRevokePages(router: Router, deps: KeyPageDeps): void {
     await deps.keyUse.flush();
     const key = await requireOwnKeyDetails(deps, orgId, readId(req));
     const now = deps.clock.now();
-    const from = new Date(now - (now % MINUTE_MS) - QUIET_MINUTES * MINUTE_MS);
-    const recent = await sumCalls(deps.db.orm, orgId, [key.id], { from, stepMs: MINUTE_MS });
+    const view = toKeyView(key, new Set(key.scopes), now, req.baseUrl);
+    const recent = recentUse(view.state);
+    const from = new Date(now - (now % MINUTE_MS) - recent.ms);
+    const used = await sumCalls(deps.db.orm, orgId, [key.id], { from, stepMs: MINUTE_MS });
     const page = { view: 'accounts/api-keys/revoke', title: `Revoke ${key.name}`, section: SECTION };
     await renderPage(deps, req, res, page, {
-      key: toKeyView(key, new Set(key.scopes), now, req.baseUrl),
-      recentMinutes: QUIET_MINUTES,
-      recentCalls: recent.reduce((sum, { calls }) => sum + calls, 0),
+      key: view,
+      recent: recent.name,
+      recentCalls: used.reduce((sum, { calls }) => sum + calls, 0),
       cutOver: key.successorId === null ? undefined : `${keyAddress(key.successorId, req.baseUrl)}/cut-over`,
     });
   });

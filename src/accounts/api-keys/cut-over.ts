@@ -1,12 +1,18 @@
 import type { Orm } from '../../core/db/client.js';
 import { formatCount } from '../../core/pages/format.js';
-import { MINUTE_MS } from '../../core/time.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { stateOf } from './api-keys.js';
 import { CALLS_KEPT_MS } from './key-use-queries.js';
 import { sumCalls, type KeyDetails } from './queries.js';
 
 /** A key without calls for so long is probably no longer in use. */
-export const QUIET_MINUTES = 15;
+const QUIET_MINUTES = 15;
+
+/** A key that is being replaced needs only to have gone quiet. Another one may work once a day. */
+export const recentUse = (state: ReturnType<typeof stateOf>) =>
+  state === 'grace'
+    ? { ms: QUIET_MINUTES * MINUTE_MS, name: `${QUIET_MINUTES} minutes` }
+    : { ms: DAY_MS, name: '24 hours' };
 
 /** Fraction of the grace period. */
 const AFTERWARDS = 0.25;

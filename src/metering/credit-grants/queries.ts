@@ -332,6 +332,7 @@ export interface EntryRow extends EntryPosition {
   productSlug: string | null;
   productName: string | null;
   grantKey: string | null;
+  grantReason: string | null;
   amount: string;
   isMatch: boolean;
   /** The search did not examine older entries. */
@@ -378,7 +379,7 @@ export function selectEntries(
     sql`true`,
   ].filter((condition) => condition !== undefined);
   return sql`select ${timeText(sql`m.at`)} as at, m.product_id::text as "productId", ${timeText(sql`m.hour`)} as hour, m.grant_id::text as "grantId", m.kind,
-    p.slug as "productSlug", p.name as "productName", g.grant_key as "grantKey", trim_scale(m.amount)::text as amount, m.is_match as "isMatch", m.place = ${scan} as "isLastScanned"
+    p.slug as "productSlug", p.name as "productName", g.grant_key as "grantKey", g.reason as "grantReason", trim_scale(m.amount)::text as amount, m.is_match as "isMatch", m.place = ${scan} as "isLastScanned"
   from (
     select s.*, ${sql.join(matches, sql` and `)} as is_match, row_number() over (order by ${newestFirst}) as place
     from (select * from credit_entries e where ${sql.join(conditions, sql` and `)} order by ${newestFirst} limit ${scan}) s

@@ -191,7 +191,7 @@ async function putTerms(
     const { resource } = await putOrganizationPlan(tx, slug, input, { ...source, at });
     for (const grant of triedMs === undefined ? plans[plan]!.definition.grants : [])
       for (let n = 1; startOfPeriod('month', anchor, n).getTime() < nowMs + LEAD_MS; n++)
-        await grantPeriod(tx, id, resource, grant, n, source);
+        await grantPeriod(tx, id, { ...resource, name: plans[plan]!.name }, grant, n, source);
   } else {
     const grant = { kind: 'live', startsAt: undefined, endsAt: null, unitCap: undefined } as const;
     await putGrant(tx, slug, 'forecast-api', grant, source);

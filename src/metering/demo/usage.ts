@@ -66,7 +66,7 @@ export async function seedDemoUsage(
   }
   for (const { key, hashedSecret, events } of keys) {
     const { run } = await db.shards.locate(hashedSecret);
-    await recordCalls(run, key, hashedSecret, { now, lastMs: Date.parse(events.at(-1)!.occurredAt!) });
+    await recordCalls(run, key, hashedSecret, events, now);
   }
   await spreadReceipts(db.orm, now);
 }
@@ -161,16 +161,18 @@ function hoursOfMonth(ms: number): number {
   return (Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1) - start) / HOUR_MS;
 }
 
-/** Hourly for the whole retention period, with a few refused calls. The last calls share a minute with the last event. */
+/** One call for each event and many checks, by the hour, with a few refused ones. The last calls share a minute with the last event. */
 async function recordCalls(
   run: Run,
   { share, products }: DemoKey,
   hashedSecret: string,
-  { now, lastMs }: { now: number; lastMs: number },
+  events: readonly UsageEvent[],
+  now: number,
 ): Promise<void> {
+  const lastMs = Date.parse(events.at(-1)!.occurredAt!);
   const lastHour = Math.floor(lastMs / HOUR_MS) * HOUR_MS;
   const minutes: MinuteCalls[] = [];
-  for (let hour = lastHour - CALLS_KEPT_MS + DAY_MS; hour <= lastHour; hour += HOUR_MS) {
+  for (let hour = lastHour - DAYS * DAY_MS; hour <= lastHour; hour += HOUR_MS) {
     const n = hour / HOUR_MS + share * 11;
     const calls = Math.round(26 * share * dayShape(hour) * weekShape(hour) * (1 + 0.3 * wobble(n)));
     const chance = hashOf(n);
@@ -182,14 +184,14 @@ async function recordCalls(
   last.minuteMs = lastMs - (lastMs % MINUTE_MS);
   last.calls = Math.max(1, last.calls);
   const calls = minutes.reduce((sum, minute) => sum + minute.calls, 0);
-  const checks = Math.round(calls * 0.18);
   const scopes = new Map([
-    ['usage:write' as const, { calls: calls - checks, atMs: lastMs }],
-    ['entitlements:read' as const, { calls: checks, atMs: lastMs - 4 * MINUTE_MS }],
+    ['usage:write' as const, { calls: events.length, atMs: lastMs }],
+    ['entitlements:read' as const, { calls: calls - events.length, atMs: lastMs - 4 * MINUTE_MS }],
   ]);
+  const kept = minutes.filter(({ minuteMs }) => minuteMs >= lastHour - CALLS_KEPT_MS + DAY_MS);
   // The same at each start, so that repeating the statement counts nothing twice.
   const id = uuidOf(hashedSecret, RECEIPTS);
-  await run(recordUse, toUseValues(id, now, [[hashedSecret, { atMs: lastMs, minutes, scopes }]]));
+  await run(recordUse, toUseValues(id, now, [[hashedSecret, { atMs: lastMs, minutes: kept, scopes }]]));
 }
 
 /** @param chance from 0 to 1 */

@@ -5,7 +5,7 @@ import type { Metrics } from '../../core/metrics.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { forfeitGrants, putGrant } from '../credit-grants/grants.js';
 import { periodAt, startOfPeriod } from './periods.js';
-import { listKnownKeys, listVoidable, type OrganizationPlan } from './queries.js';
+import { listKnownKeys, listPlanNames, listVoidable, type OrganizationPlan } from './queries.js';
 import type { Definition, PlanGrant } from './schema.js';
 
 /** Grants are made this long before their period, so an instance may be down for that long. */
@@ -60,11 +60,12 @@ export async function makeGrants(
     orgId,
     due.map(({ key }) => key),
   );
+  const [plan] = await listPlanNames(tx, [row.plan]);
   const amounts: string[] = [];
   for (const { grant, n, start, key } of due) {
     if (known.has(key)) continue;
     try {
-      await grantPeriod(tx, orgId, row, grant, n, source);
+      await grantPeriod(tx, orgId, { ...row, name: plan!.name }, grant, n, source);
       amounts.push(grant.amount);
     } catch (error) {
       // Nothing of this grant has been written yet.
@@ -75,11 +76,14 @@ export async function makeGrants(
   return { grantedUntil: until, amounts, isFull: false };
 }
 
-/** @param n the number of the period, counted from the anchor */
+/**
+ * @param name of the plan
+ * @param n the number of the period, counted from the anchor
+ */
 export async function grantPeriod(
   tx: Tx,
   orgId: string,
-  { plan, anchor, startsAt }: Pick<Counted, 'plan' | 'anchor' | 'startsAt'>,
+  { plan, name, anchor, startsAt }: Pick<Counted, 'plan' | 'anchor' | 'startsAt'> & { name: string },
   grant: PlanGrant,
   n: number,
   source: Source,
@@ -93,7 +97,7 @@ export async function grantPeriod(
     rollover,
     startsAt: new Date(Math.max(start.getTime(), startsAt.getTime())).toISOString(),
     expiresAt: expires === null ? null : startOfPeriod(grant.every, anchor, n + 1).toISOString(),
-    reason: `${grant.key} of the plan ${plan}`,
+    reason: `${name} plan: ${grant.key}`,
     plan,
   };
   await putGrant(tx, { orgId, livemode: true }, keyOf(grant, start), input, source, true);

@@ -415,7 +415,7 @@ describe('the revocation form', () => {
     const page = await getPage(browser, `${PATH}/${id}/revoke`);
     expect(textOf(page)).toContain('Revoke worker?');
     expect(textOf(page)).toContain(`${secret.slice(0, 12)}…`);
-    expect(textOf(page)).toContain('It is in use: 1 call in the last 15 minutes.');
+    expect(textOf(page)).toContain('It is in use: 1 call in the last 24 hours.');
     expect(formsOf(page)).toEqual([`${PATH}/${id}/revoke`]);
     for (let i = 0; i < 2; i++) {
       const answer = await postForm(browser, `${PATH}/${id}/revoke`, {});

@@ -143,7 +143,7 @@ describe('the credits page', () => {
     await give('later', { amount: 7, expiresAt: '2126-01-01T00:00:00Z' });
     const page = await open();
     expect(page).toMatch(/Next expiry \d+ \w+ \d{4} 2,000 left in 2 grants/);
-    expect(page).toMatch(/Open Invoice priority 50 1,500 of 1,500 left/);
+    expect(page).toMatch(/Open Invoice, January 2026 priority 50 1,500 of 1,500 left/);
     expect(page).not.toContain('plan:');
   });
 
@@ -244,15 +244,15 @@ describe('the credits page', () => {
 describe('the ledger', () => {
   it('has every entry with its effect on the balance, filters and pages', async () => {
     const { open, give, send, browser, product, organization } = await scene();
-    await give('=1+1', { amount: 10 });
-    await give('other', { amount: 1, priority: 60 });
+    await give('=1+1', { amount: 10, reason: 'Pack' });
+    await give('other', { amount: 1, priority: 60, reason: 'Other' });
     await send(2);
     await call('POST', `/organizations/${organization.slug}/credits/grants/other/void`, {
       reason: 'Mistake',
     });
     const page = await open('/ledger');
-    expect(page).toMatch(/Forfeited other −1/);
-    expect(page).toMatch(/Burned Tokens =1\+1 −1 /);
+    expect(page).toMatch(/Forfeited Other −1/);
+    expect(page).toMatch(/Burned Tokens Pack −1 /);
     const { text } = await browser.get('/dashboard/credits/ledger', html);
     expect(text).toMatch(
       new RegExp(
@@ -262,9 +262,9 @@ describe('the ledger', () => {
     // Hidden digits align the decimal points.
     expect(text).toContain('data-rest=""');
     const onlyVoid = await open('/ledger?kind=void');
-    expect(onlyVoid).toMatch(/Forfeited other −1/);
+    expect(onlyVoid).toMatch(/Forfeited Other −1/);
     expect(onlyVoid).not.toMatch(/Burned Tokens/);
-    expect(await open(`/ledger?grant=${encodeURIComponent('=1+1')}`)).not.toMatch(/Forfeited other −1/);
+    expect(await open(`/ledger?grant=${encodeURIComponent('=1+1')}`)).not.toMatch(/Forfeited Other −1/);
     const tomorrow = new Date(service.clock.now() + DAY_MS).toISOString().slice(0, 10);
     expect(await open(`/ledger?from=${tomorrow}`)).toContain('No entries match.');
     const wrong = await browser.get('/dashboard/credits/ledger?from=2026-02-02&to=2026-02-01', html);
@@ -287,10 +287,12 @@ describe('the ledger', () => {
     const ends = new Date(service.clock.now() + DAY_MS).toISOString();
     await send(3);
     service.clock.advance(1_000);
-    await give('first', { amount: 10 });
+    await give('first', { amount: 10, reason: 'first' });
     service.clock.advance(1_000);
-    await give('ending', { amount: 4, expiresAt: `${ends.slice(0, 13)}:00:00Z`, priority: 0 });
-    await give('unused', { amount: 7, startsAt: new Date(service.clock.now() + 9 * DAY_MS).toISOString() });
+    const expiresAt = `${ends.slice(0, 13)}:00:00Z`;
+    await give('ending', { amount: 4, expiresAt, priority: 0, reason: 'ending' });
+    const startsAt = new Date(service.clock.now() + 9 * DAY_MS).toISOString();
+    await give('unused', { amount: 7, startsAt, reason: 'unused' });
     await voidGrant('unused');
     service.clock.advance(1_000);
     await send(5);
@@ -331,9 +333,9 @@ describe('the ledger', () => {
 
   it('folds the burns of a day by product and grant, and names a month’s grant by its month', async () => {
     const { open, give, send, browser, product } = await scene();
-    await give('once', { amount: 100 });
+    await give('once', { amount: 100, reason: 'once' });
     const [startsAt, expiresAt] = ['2046-03-01T00:00:00Z', '2046-04-01T00:00:00Z'];
-    await give('monthly', { amount: 100, startsAt, expiresAt, reason: 'Monthly plan' });
+    await give(`plan:credits:${startsAt}`, { amount: 100, startsAt, expiresAt, reason: 'Monthly plan' });
     for (const quantity of [1, 2, 3]) {
       await send(quantity);
       service.clock.advance(2_000);

@@ -44,7 +44,7 @@ export type LedgerKind = CreditEntryKind | 'grant';
 
 export type LedgerRow = Pick<
   EntryRow,
-  'at' | 'hour' | 'productSlug' | 'productName' | 'grantKey' | 'amount'
+  'at' | 'hour' | 'productSlug' | 'productName' | 'grantKey' | 'grantReason' | 'amount'
 > & {
   kind: LedgerKind;
   /** After the row; undefined if it is not known. */
@@ -54,7 +54,7 @@ export type LedgerRow = Pick<
 /** A grant that was void before it began joins when it was voided. */
 export const selectJoined = (id: AccountId, from: string, now: Date): SQL => sql`
   select ${timeText(sql`at`)} as at, ${timeText(sql`at`)} as hour, 'grant' as kind, null as "productSlug", null as "productName",
-    grant_key as "grantKey", trim_scale(amount)::text as amount
+    grant_key as "grantKey", reason as "grantReason", trim_scale(amount)::text as amount
   from (
     select g.*, least(greatest(starts_at, created_at), voided_at) as at from credit_grants g where ${ownRows('g', id)}
   ) g

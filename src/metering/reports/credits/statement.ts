@@ -10,6 +10,7 @@ import { closingOf } from '../closing.js';
 import { addMonths, monthPeriod, type Period } from '../period.js';
 import { balanceOf, effectOf, negate, total } from './ledger.js';
 import { readInTime } from './queries.js';
+import { nameOfGrant } from './view.js';
 import {
   listProductNames,
   readBegun,
@@ -79,7 +80,7 @@ export const readStatement = (orm: Orm, id: AccountId, month: Period, now: Date,
         payments: paymentsOf(burned),
         overdraft: negate(total(burned.filter(isOverdraft).map(effectOf))),
         opening,
-        granted,
+        granted: granted.map((grant) => ({ ...grant, name: nameOfGrant(grant) })),
         expired: effect('expire'),
         forfeited: effect('void'),
         forgiven: effect('forgive'),
@@ -137,7 +138,7 @@ function paymentsOf(burned: readonly EntrySum[]) {
   return [...byGrant.values()]
     .map((sums) => ({
       grantKey: sums[0]!.grantKey!,
-      reason: sums[0]!.grantReason!,
+      name: nameOfGrant({ grantKey: sums[0]!.grantKey!, reason: sums[0]!.grantReason! }),
       credits: negate(total(sums.map(effectOf))),
     }))
     .filter(({ credits }) => credits !== '0');

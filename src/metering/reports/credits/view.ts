@@ -1,10 +1,9 @@
 import { groupBy } from '../../../core/collections.js';
 import { sumDecimals } from '../../../core/decimal.js';
-import { formatMonth, formatShare } from '../../../core/pages/format.js';
+import { formatDay, formatMonth, formatShare } from '../../../core/pages/format.js';
 import { DAY_MS } from '../../../core/time.js';
 import { creditEntryKinds } from '../../credits/table.js';
 import { isCurrent, type CreditGrant, type Credits } from '../../credit-grants/credits.js';
-import { addMonths } from '../period.js';
 import { effectOf, total, type LedgerKind, type LedgerRow } from './ledger.js';
 import type { CreditPace } from './queries.js';
 
@@ -23,21 +22,25 @@ function endOf({ expiresAt, rolloverDays }: ProjectedGrant, nowMs: number): numb
   return ms > nowMs ? ms : ms + (rolloverDays ?? 0) * DAY_MS;
 }
 
+/** A plan's grants of each period have the same reason; their key says when the period begins. */
+export function nameOfGrant({ grantKey, reason }: Pick<CreditGrant, 'grantKey' | 'reason'>): string {
+  const at = new Date(/^plan:[^:]+:(.+)$/.exec(grantKey)?.[1] ?? NaN);
+  if (Number.isNaN(at.getTime())) return reason;
+  return `${reason}, ${at.getUTCDate() === 1 ? formatMonth(at) : `from ${formatDay(at)}`}`;
+}
+
 export function toGrantView(grant: CreditGrant, now: Date) {
   const { amount, remaining, status, startsAt, expiresAt } = grant;
   const endMs = endOf(grant, now.getTime());
-  const begins = new Date(startsAt);
-  const isOfMonth = expiresAt !== null && Date.parse(expiresAt) === addMonths(begins, 1).getTime();
   return {
     ...grant,
-    /** Plans give a grant of the same reason each month. */
-    name: isOfMonth ? `${grant.reason}, ${formatMonth(begins)}` : grant.reason,
+    name: nameOfGrant(grant),
     isCurrent: isCurrent(grant),
     statusLabel: statuses[status].label,
     tone: statuses[status].tone,
     left: Number(remaining) / Number(amount),
     percent: formatShare(remaining, amount),
-    startsAt: begins,
+    startsAt: new Date(startsAt),
     expiresAt: expiresAt === null ? null : new Date(expiresAt),
     endsAt: endMs === Infinity ? null : new Date(endMs),
     hasRolled: expiresAt !== null && status === 'open' && Date.parse(expiresAt) <= now.getTime(),
@@ -95,12 +98,6 @@ const kinds: Record<LedgerKind, { label: string; sign: '−' | '+' | '' }> = {
 
 export const kindOptions = creditEntryKinds.map((value) => ({ value, label: kinds[value].label }));
 
-/** Plans give their grants keys that tell nobody anything. */
-const fromOf = (kind: LedgerKind, grantKey: string | null) =>
-  grantKey?.startsWith('plan:')
-    ? { from: 'Plan' }
-    : { grantKey, from: grantKey === null && (kind === 'burn' || kind === 'return') ? 'Overdraft' : '' };
-
 /** A negative amount undoes an entry, so it is shown with the opposite sign. */
 export function toEntryView({
   at,
@@ -108,7 +105,7 @@ export function toEntryView({
   kind,
   productSlug,
   productName,
-  grantKey,
+  grantReason,
   amount,
   balance,
 }: LedgerRow) {
@@ -118,7 +115,7 @@ export function toEntryView({
     at: new Date(at),
     label: isUndone ? `${label}, undone` : label,
     productName,
-    ...fromOf(kind, grantKey),
+    from: grantReason ?? (kind === 'burn' || kind === 'return' ? 'Overdraft' : ''),
     /** The events that the entry sums up. */
     events:
       productSlug !== null && (kind === 'burn' || kind === 'return')
