@@ -28,10 +28,11 @@ export async function listEntries(described: ServiceDocuments): Promise<SearchEn
   const requests = operations.map(({ id, summary, method, path, href, descriptionHtml }): SearchEntry => ({
     kind: 'Request',
     title: summary,
+    words: [id],
     href,
     context: path,
     method,
-    text: `${toText(descriptionHtml)} ${id}`,
+    text: toText(descriptionHtml),
   }));
   const errors = listErrors(reference).map(({ code, status, title = '', meaning, remedy }): SearchEntry => ({
     kind: 'Error',

@@ -18,10 +18,14 @@ it('a slash or Ctrl+K opens the search, and arrows and Enter lead to what was fo
   await page.goto('/dashboard/members');
   await page.keyboard.press('/');
   const dialog = page.getByRole('dialog', { name: 'Search' });
-  await page.keyboard.type('api');
+  await page.keyboard.type('ap');
+  await dialog.getByRole('link', { name: 'New API key' }).waitFor();
+  // The focus stays in the field.
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.type('i');
   await dialog.getByRole('link', { name: 'New API key' }).waitFor();
   expect(await findBarriers(page)).toEqual([]);
-  await page.keyboard.press('ArrowDown');
+  expect(await dialog.getByRole('searchbox').inputValue()).toBe('api');
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
   await page.waitForURL('**/dashboard/api-keys/new');

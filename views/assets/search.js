@@ -49,6 +49,15 @@ function createDialog({ pathname, dataset }) {
   document.body.append(dialog);
   const links = () => [...results.querySelectorAll('a')];
 
+  /** The focus stays in the field, so that the reader can go on typing. */
+  let chosen;
+  const choose = (link) => {
+    chosen?.removeAttribute('data-chosen');
+    chosen = link;
+    chosen?.setAttribute('data-chosen', '');
+    chosen?.scrollIntoView({ block: 'nearest' });
+  };
+
   let timer;
   let latestQuery = '';
   let resultsQuery = '';
@@ -75,15 +84,15 @@ function createDialog({ pathname, dataset }) {
     resultsQuery = query;
     results.ariaBusy = 'false';
     results.replaceChildren(...parts);
+    choose(links()[0]);
     const count = links().length - 1;
     status.textContent = query === '' ? '' : count === 1 ? '1 result' : `${Math.max(0, count)} results`;
   }
 
   form.addEventListener('submit', (event) => {
-    const [first] = links();
-    if (!first || resultsQuery !== withoutSecret(input.value.trim())) return;
+    if (!chosen || resultsQuery !== withoutSecret(input.value.trim())) return;
     event.preventDefault();
-    location.assign(first.href);
+    location.assign(chosen.href);
   });
   dialog.addEventListener('keydown', (event) => {
     // Without this, Escape would only clear the search field.
@@ -91,8 +100,9 @@ function createDialog({ pathname, dataset }) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
-    const stops = [input, ...links()];
-    stops.at((stops.indexOf(document.activeElement) + step) % stops.length).focus();
+    const all = links();
+    choose(all.at((all.indexOf(chosen) + step) % all.length));
+    status.textContent = chosen?.textContent ?? '';
   });
   // A click on the dialog element itself is a click on its backdrop.
   dialog.addEventListener('click', ({ target }) => {

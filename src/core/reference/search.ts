@@ -16,7 +16,7 @@ export interface SearchResult extends Omit<SearchEntry, 'text' | 'words'> {
 /** Only the best match counts. */
 const points = { title: 100, titleStart: 12, titlePart: 6, context: 4, textStart: 2, textPart: 1 };
 /** A guide explains more than one request, and a request more than one of its fields. */
-const kindPoints = { Guide: 4, Request: 3, Error: 2, Message: 2, Field: 0 };
+const kindPoints = { Guide: 8, Request: 3, Error: 2, Message: 2, Field: 0 };
 
 /** @returns results that contain every significant word of the query, best first */
 export function createSearch(entries: readonly SearchEntry[]) {
