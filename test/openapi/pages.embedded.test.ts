@@ -250,6 +250,7 @@ describe('/docs/search', async () => {
   });
 
   it.each([
+    ['webhook', 'webhooks'],
     ['middleware', 'meter-your-api'],
     ['express', 'meter-your-api'],
     ['FastAPI', 'meter-your-api'],

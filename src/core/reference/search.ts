@@ -14,7 +14,7 @@ export interface SearchResult extends Omit<SearchEntry, 'text' | 'words'> {
 }
 
 /** Only the best match counts. */
-const points = { title: 100, titleStart: 12, titlePart: 6, context: 4, textStart: 2, textPart: 1 };
+const points = { title: 100, field: 6, titleStart: 12, titlePart: 6, context: 4, textStart: 2, textPart: 1 };
 /** A guide explains more than one request, and a request more than one of its fields. */
 const kindPoints = { Guide: 8, Request: 3, Error: 2, Message: 2, Field: 0 };
 
@@ -59,7 +59,7 @@ interface ReadEntry {
 }
 
 function scoreOf({ entry, names, title, context, text }: ReadEntry, words: string[], phrase: string): number {
-  let score = names.includes(phrase) ? points.title : 0;
+  let score = names.includes(phrase) ? points[entry.kind === 'Field' ? 'field' : 'title'] : 0;
   for (const word of words) {
     const found = pointsOf(word, { title, context, text });
     if (found === 0) return 0;
