@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import { describeType, type TypeDescription } from '../accounts/webhooks/types.js';
-import { idField, timeField } from '../core/http/fields.js';
-
-/** In the trading API's format. */
-const dollars = (description: string) =>
-  z
-    .string()
-    .regex(/^-?\d+\.\d{4,6}$/)
-    .describe(`${description} A decimal string in dollars.`);
-
-const contracts = (description: string) => z.number().describe(`${description} At most two decimals.`);
+import {
+  booleanField,
+  idField,
+  integerField,
+  numberOrNull,
+  textField,
+  timeField,
+} from '../core/http/fields.js';
+import { contractsField } from './market/contracts.js';
+import { dollarsField } from './market/money.js';
 
 const sideField = z.enum(['yes', 'no']);
 
@@ -43,15 +43,15 @@ export const marketTypes = {
       status: z.enum(['pending', 'resting', 'filled', 'partially_filled', 'cancelled', 'rejected']),
       side: sideField,
       action: z.enum(['buy', 'sell']),
-      contracts: contracts('Contracts ordered.'),
-      filledContracts: contracts('Contracts filled so far.'),
+      contracts: contractsField('Contracts ordered.'),
+      filledContracts: contractsField('Contracts filled so far.'),
       fills: z
         .array(
           z.object({
-            n: z.int().describe('The number of the fill within the trade.'),
-            price: dollars('The price per contract.'),
-            contracts: contracts('Contracts filled at this price.'),
-            fee: dollars('The fee of this fill.'),
+            n: integerField('The number of the fill within the trade.'),
+            price: dollarsField('The price per contract.'),
+            contracts: contractsField('Contracts filled at this price.'),
+            fee: dollarsField('The fee of this fill.'),
             filledAt: timeField('When it was filled.'),
           }),
         )
@@ -78,12 +78,12 @@ export const marketTypes = {
     schema: z.object({
       ...marketFields,
       state: z.enum(['finalized', 'void']),
-      value: dollars('Payout of a YES contract; `null` for a void market.').nullable(),
-      temperature: z.number().nullable().describe('The reported temperature, °F.'),
+      value: dollarsField('Payout of a YES contract; `null` for a void market.').nullable(),
+      temperature: numberOrNull('The reported temperature, °F.'),
       side: sideField.describe('The side held.'),
-      contracts: contracts('Contracts held.'),
-      payout: dollars('The change of the balance; negative if a correction took money back.'),
-      isCorrection: z.boolean().describe('True if an earlier result was already paid.'),
+      contracts: contractsField('Contracts held.'),
+      payout: dollarsField('The change of the balance; negative if a correction took money back.'),
+      isCorrection: booleanField('True if an earlier result was already paid.'),
     }),
     example: {
       ...exampleMarket,
@@ -125,13 +125,13 @@ export const marketTypes = {
     summary: 'The gate for a station and lead opened or closed.',
     schema: z.object({
       kind: z.enum(['daily_maximum', 'daily_minimum', 'hourly']),
-      station: z.string().describe('The id of the station; for hourly markets, of the area.'),
-      leadHours: z
-        .int()
-        .describe('The lead of the judged forecasts, in hours before the end of the day or before the hour.'),
+      station: textField('The id of the station; for hourly markets, of the area.'),
+      leadHours: integerField(
+        'The lead of the judged forecasts, in hours before the end of the day or before the hour.',
+      ),
       state: z.enum(['open', 'closed']),
-      n: z.int().describe('The settled days it is judged on.'),
-      reason: z.string().describe('Why it is open or closed.'),
+      n: integerField('The settled days it is judged on.'),
+      reason: textField('Why it is open or closed.'),
     }),
     example: {
       kind: 'daily_maximum',

@@ -28,3 +28,20 @@ export const nextCursorField = z
   .string()
   .nullable()
   .describe('Pass it as `cursor` to get the next page; `null` on the last page.');
+
+export const textField = (description: string) => z.string().describe(description);
+
+export const textOrNull = (description: string) => z.string().nullable().describe(description);
+
+export const numberField = (description: string) => z.number().describe(description);
+
+export const numberOrNull = (description: string) => z.number().nullable().describe(description);
+
+export const integerField = (description: string) => z.int().describe(description);
+
+export const integerOrNull = (description: string) => z.int().nullable().describe(description);
+
+export const booleanField = (description: string) => z.boolean().describe(description);
+
+/** The API reference and the clients show the object under this name. */
+export const namedObject = <T extends z.ZodRawShape>(id: string, shape: T) => z.object(shape).meta({ id });

@@ -1,6 +1,14 @@
 import { z } from 'zod';
-import { idField, timeField } from '../../core/http/fields.js';
+import {
+  idField,
+  integerField,
+  integerOrNull,
+  namedObject,
+  numberField,
+  timeField,
+} from '../../core/http/fields.js';
 import { contractsField } from '../market/contracts.js';
+import { dollarsField } from '../market/money.js';
 
 export const MOST_DAYS = 92;
 export const USUAL_DAYS = 7;
@@ -22,86 +30,73 @@ export const executionQuerySchema = z.strictObject({
     .describe('The number of newest live orders in `shadow.orders`, 1 to 100. Default: 25.'),
 });
 
-const dollars = (description: string) =>
-  z
-    .string()
-    .regex(/^-?\d+\.\d{4,6}$/)
-    .describe(`${description} Dollars.`);
-
 const inTheEnd = 'Valued at the final payout, for fills in settled markets.';
 const minuteLater = 'Valued at the price a minute later, for fills with a known price then.';
 
 const fillsPnl = (description: string) =>
   z
     .object({
-      fills: z.int().describe('The number of fills that could be valued.'),
-      all: dollars(
+      fills: integerField('The number of fills that could be valued.'),
+      all: dollarsField(
         'Profit or loss after fees if each fill had been held until then; `null` if none could be valued.',
       ).nullable(),
-      missed: dollars('The part from fills that would have missed.').nullable(),
+      missed: dollarsField('The part from fills that would have missed.').nullable(),
     })
     .describe(description);
 
-const fillsSchema = z
-  .object({
-    fills: z.int(),
-    contracts: contractsField('Contracts filled.'),
-    fees: dollars('The fees of these fills.'),
-    judged: z.int().describe('Fills for which it is known whether they would have missed.'),
-    missed: z
-      .int()
-      .describe(
-        'Judged fills that would have missed: no other taker traded at their price or better within a minute, and the next observed book had nothing left there.',
-      ),
-    missedContracts: contractsField('The contracts of the fills that would have missed.'),
-    after: z
-      .array(
-        z.object({
-          seconds: z.int(),
-          fills: z.int().describe('Fills whose price at that time is known.'),
-          move: dollars(
-            'The average move of the price per contract in favour of the order, before fees, by the middle of the book or the last print; `null` if no price is known.',
-          ).nullable(),
-        }),
-      )
-      .describe('Price moves by seconds after the fill.'),
-    afterMinute: fillsPnl(minuteLater),
-    settled: fillsPnl(inTheEnd),
-  })
-  .meta({ id: 'ExecutionFills' });
+const fillsSchema = namedObject('ExecutionFills', {
+  fills: z.int(),
+  contracts: contractsField('Contracts filled.'),
+  fees: dollarsField('The fees of these fills.'),
+  judged: integerField('Fills for which it is known whether they would have missed.'),
+  missed: integerField(
+    'Judged fills that would have missed: no other taker traded at their price or better within a minute, and the next observed book had nothing left there.',
+  ),
+  missedContracts: contractsField('The contracts of the fills that would have missed.'),
+  after: z
+    .array(
+      z.object({
+        seconds: z.int(),
+        fills: integerField('Fills whose price at that time is known.'),
+        move: dollarsField(
+          'The average move of the price per contract in favour of the order, before fees, by the middle of the book or the last print; `null` if no price is known.',
+        ).nullable(),
+      }),
+    )
+    .describe('Price moves by seconds after the fill.'),
+  afterMinute: fillsPnl(minuteLater),
+  settled: fillsPnl(inTheEnd),
+});
 
 const shadowPnl = (description: string) =>
   z
     .object({
-      orders: z.int().describe('The number of orders that could be valued.'),
-      live: dollars(
+      orders: integerField('The number of orders that could be valued.'),
+      live: dollarsField(
         'Profit or loss of the live fills after fees; `null` if none could be valued.',
       ).nullable(),
-      paper: dollars('Profit or loss of the same orders on paper.').nullable(),
+      paper: dollarsField('Profit or loss of the same orders on paper.').nullable(),
     })
     .describe(description);
 
 const sideSchema = z.object({
   contracts: contractsField('Contracts filled.'),
-  averagePrice: dollars('The average price of a contract; `null` if nothing was filled.').nullable(),
-  fees: dollars('The fees of these fills.'),
+  averagePrice: dollarsField('The average price of a contract; `null` if nothing was filled.').nullable(),
+  fees: dollarsField('The fees of these fills.'),
 });
 
 const sideSumSchema = sideSchema.omit({ averagePrice: true });
 
 const shadowSchema = z
   .object({
-    count: z.int().describe('Live orders whose outcome is known.'),
+    count: integerField('Live orders whose outcome is known.'),
     live: sideSumSchema,
     paper: sideSumSchema,
     afterMinute: shadowPnl(minuteLater),
     settled: shadowPnl(inTheEnd),
-    roundTripMs: z
-      .int()
-      .nullable()
-      .describe(
-        'The median time from sending an order to the venue’s response, which `PAPER_LATENCY_MS` simulates.',
-      ),
+    roundTripMs: integerOrNull(
+      'The median time from sending an order to the venue’s response, which `PAPER_LATENCY_MS` simulates.',
+    ),
     orders: z
       .array(
         z.object({
@@ -113,7 +108,7 @@ const shadowSchema = z
           contracts: contractsField('Contracts ordered.'),
           live: sideSchema,
           paper: sideSchema,
-          afterMinute: dollars(
+          afterMinute: dollarsField(
             'The price of a contract a minute later; `null` if it is not known.',
           ).nullable(),
         }),
@@ -128,22 +123,22 @@ const shadowSchema = z
 
 const queueSchema = z
   .object({
-    orders: z.int().describe('Live orders with a place in the venue’s queue.'),
-    places: z
-      .int()
-      .describe('Recorded places: one when an order is first found in the book, and one per change.'),
+    orders: integerField('Live orders with a place in the venue’s queue.'),
+    places: integerField(
+      'Recorded places: one when an order is first found in the book, and one per change.',
+    ),
     medianError: contractsField(
       'The median of the difference between both; `null` without places.',
     ).nullable(),
     p90Error: contractsField('90% of the differences are at most this; `null` without places.').nullable(),
     correction: z
       .object({
-        orders: z
-          .int()
-          .describe('The number of live orders of the last 30 days from which the factor is learned.'),
-        factor: z
-          .number()
-          .describe('Multiplier for the queue ahead of a new paper order; 1 with fewer than 30 orders.'),
+        orders: integerField(
+          'The number of live orders of the last 30 days from which the factor is learned.',
+        ),
+        factor: numberField(
+          'Multiplier for the queue ahead of a new paper order; 1 with fewer than 30 orders.',
+        ),
       })
       .describe('The current correction of the paper queue, whatever the period.'),
   })
@@ -153,17 +148,15 @@ const queueSchema = z
       'Places of live orders in the queue: the contracts ahead according to the venue, compared with the uncorrected paper queue. Better prices count as ahead.',
   });
 
-export const executionSchema = z
-  .object({
-    from: timeField('Inclusive.'),
-    until: timeField('Exclusive.'),
-    paperLatencyMs: z.int().describe('The current latency of a paper order.'),
-    paper: fillsSchema,
-    paperNearExtreme: fillsSchema.describe(
-      'Paper fills while a single minute at the station could have decided the market; they are not in `paper`.',
-    ),
-    live: fillsSchema.nullable().describe('`null` for a test key.'),
-    shadow: shadowSchema.nullable().describe('`null` for a test key.'),
-    queue: queueSchema.nullable().describe('`null` for a test key.'),
-  })
-  .meta({ id: 'Execution' });
+export const executionSchema = namedObject('Execution', {
+  from: timeField('Inclusive.'),
+  until: timeField('Exclusive.'),
+  paperLatencyMs: integerField('The current latency of a paper order.'),
+  paper: fillsSchema,
+  paperNearExtreme: fillsSchema.describe(
+    'Paper fills while a single minute at the station could have decided the market; they are not in `paper`.',
+  ),
+  live: fillsSchema.nullable().describe('`null` for a test key.'),
+  shadow: shadowSchema.nullable().describe('`null` for a test key.'),
+  queue: queueSchema.nullable().describe('`null` for a test key.'),
+});

@@ -1,3 +1,5 @@
+import { z } from 'zod';
+
 /** Whole millionths of a dollar, the venue's smallest unit, so that sums are exact. */
 export type Micros = bigint;
 
@@ -24,6 +26,12 @@ export function formatDollars(micros: Micros): string {
   const fraction = digits.slice(-6).replace(/0{1,2}$/, '');
   return `${micros < 0n ? '-' : ''}${digits.slice(0, -6)}.${fraction}`;
 }
+
+export const dollarsField = (description: string) =>
+  z
+    .string()
+    .regex(/^-?\d+\.\d{4,6}$/)
+    .describe(`${description} A decimal string in dollars.`);
 
 export const dollarsOrNull = (micros: Micros | null): string | null =>
   micros === null ? null : formatDollars(micros);

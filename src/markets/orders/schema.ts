@@ -1,5 +1,13 @@
 import { z } from 'zod';
-import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
+import {
+  booleanField,
+  idField,
+  namedObject,
+  nextCursorField,
+  textField,
+  textOrNull,
+  timeField,
+} from '../../core/http/fields.js';
 import { timeInput } from '../../core/http/validate.js';
 import { acceptedTimesInForce, mayRest, readTimeInForce, timesInForce } from '../market/book.js';
 import {
@@ -9,6 +17,7 @@ import {
   MIN_CONTRACTS,
   ORDER_SIZE,
 } from '../market/contracts.js';
+import { dollarsField } from '../market/money.js';
 import { cancelCauses, orderStatuses, tradeModes } from '../ledger/orders-table.js';
 
 export const MAX_BODY_BYTES = 4 * 1024;
@@ -119,22 +128,14 @@ export const listTradesSchema = z.object({
     .describe('The `nextCursor` of the previous page.'),
 });
 
-const dollars = (description: string) =>
-  z
-    .string()
-    .regex(/^-?\d+\.\d{4,6}$/)
-    .meta({ description: `${description} A decimal string in dollars.` });
-
-const tradeFillSchema = z
-  .object({
-    price: dollars('The price per contract.'),
-    contracts: contractsField('Contracts filled at this price.'),
-    fee: dollars(
-      'Includes the rounding of the balance change down to $0.0001, minus rebates of earlier rounding. Never below 0.',
-    ),
-    filledAt: timeField('When it was filled.'),
-  })
-  .meta({ id: 'TradeFill' });
+const tradeFillSchema = namedObject('TradeFill', {
+  price: dollarsField('The price per contract.'),
+  contracts: contractsField('Contracts filled at this price.'),
+  fee: dollarsField(
+    'Includes the rounding of the balance change down to $0.0001, minus rebates of earlier rounding. Never below 0.',
+  ),
+  filledAt: timeField('When it was filled.'),
+});
 
 export const tradeSchema = z
   .object({
@@ -145,48 +146,41 @@ export const tradeSchema = z
       .describe(
         '`pending`: sent to the venue, outcome unknown; live trades only. `resting`: the unfilled contracts wait in the book. The others are final. `partially_filled`: the rest was cancelled. `cancelled`: nothing was filled. `rejected`: the venue refused it.',
       ),
-    reason: z
-      .string()
-      .nullable()
-      .describe('Why it was not filled completely; `null` if it was or still can be.'),
+    reason: textOrNull('Why it was not filled completely; `null` if it was or still can be.'),
     ticker: z.string(),
     eventTicker: z.string(),
     seriesTicker: z.string(),
-    station: z.string().nullable().describe('The id of the station whose report settles the series.'),
+    station: textOrNull('The id of the station whose report settles the series.'),
     side: z.enum(sides),
     action: z.enum(actions),
     contracts: contractsField('Contracts ordered, or the number after a decrease.'),
-    limitPrice: dollars('Contracts ordered.'),
+    limitPrice: dollarsField('The limit price per contract.'),
     timeInForce: z.enum(timesInForce),
     expiresAt: timeField('When a `good_till_time` order ends.').nullable(),
-    postOnly: z.boolean().describe('True if the order never takes liquidity.'),
+    postOnly: booleanField('True if the order never takes liquidity.'),
     cancelOn: z.array(z.enum(cancelCauses)).describe('The conditions that cancel it automatically.'),
     filledContracts: contractsField('Contracts filled.'),
     remainingContracts: contractsField('Contracts that can still be filled; 0 after it has ended.'),
     queueAhead: contractsField(
       "For a resting paper order: the contracts ahead of it at its price. `null` while only the market's best prices are known, and for other orders.",
     ).nullable(),
-    averagePrice: dollars('The average fill price without fees; `null` without fills.').nullable(),
-    fees: dollars('The fees of all fills.'),
-    total: dollars(
+    averagePrice: dollarsField('The average fill price without fees; `null` without fills.').nullable(),
+    fees: dollarsField('The fees of all fills.'),
+    total: dollarsField(
       'The change of the balance, including fees; negative for a purchase. Buying the opposite of a held side closes pairs of YES and NO; each pair pays a dollar at once, which is included here.',
     ),
     fills: z.array(tradeFillSchema).describe('The fills by price level.'),
     idempotencyKey: z.string(),
-    clientOrderId: z
-      .string()
-      .describe('The client order id sent to the venue; derived from the idempotency key.'),
-    venueOrderId: z.string().nullable().describe('The venue’s id of a live order.'),
+    clientOrderId: textField('The client order id sent to the venue; derived from the idempotency key.'),
+    venueOrderId: textOrNull('The venue’s id of a live order.'),
     createdAt: timeField('When it was accepted.'),
     finishedAt: timeField('When it ended; `null` while it is pending or resting.').nullable(),
   })
   .meta({ id: 'Trade', description: 'An order and its outcome.' });
 
-export const tradeAnswerSchema = z.object({ trade: tradeSchema }).meta({ id: 'TradeAnswer' });
+export const tradeAnswerSchema = namedObject('TradeAnswer', { trade: tradeSchema });
 
-export const tradeListSchema = z
-  .object({
-    trades: z.array(tradeSchema).describe('Newest first.'),
-    nextCursor: nextCursorField,
-  })
-  .meta({ id: 'TradeList' });
+export const tradeListSchema = namedObject('TradeList', {
+  trades: z.array(tradeSchema).describe('Newest first.'),
+  nextCursor: nextCursorField,
+});

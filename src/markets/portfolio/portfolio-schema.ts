@@ -1,10 +1,19 @@
 import { z } from 'zod';
-import { idField, timeField } from '../../core/http/fields.js';
+import {
+  booleanField,
+  idField,
+  namedObject,
+  numberOrNull,
+  textField,
+  textOrNull,
+  timeField,
+} from '../../core/http/fields.js';
 import { marketStatuses } from '../market/market.js';
 import { reconciliationSchema } from '../live/schema.js';
 import { sourceSchema } from '../snapshot/schema.js';
 import { tradeModes } from '../ledger/orders-table.js';
 import { contractsField } from '../market/contracts.js';
+import { dollarsField } from '../market/money.js';
 
 export const portfolioQuerySchema = z.strictObject({
   mode: z
@@ -13,62 +22,52 @@ export const portfolioQuerySchema = z.strictObject({
     .describe('Default: `paper`. The two modes are completely separate.'),
 });
 
-const dollarsField = (description: string) =>
-  z
-    .string()
-    .regex(/^-?\d+\.\d{4,6}$/)
-    .describe(`${description} Dollars.`);
-
-const positionSchema = z
-  .object({
-    ticker: z.string(),
-    eventTicker: z.string(),
-    station: z.string().nullable().describe('The station that settles it, `KNYC`.'),
-    city: z.string().nullable(),
-    date: z.string().nullable().describe('The climate day at the station, `YYYY-MM-DD`.'),
-    label: z.string().describe('The bracket, in °F.'),
-    side: z.enum(['yes', 'no']),
-    contracts: contractsField('Contracts of `side` held.'),
-    averagePrice: dollarsField('The average purchase price of a contract, without fees.'),
-    cost: dollarsField('The purchase cost of the contracts, without fees.'),
-    liquidationValue: dollarsField(
-      'The proceeds of selling them now, after fees; `null` without market data.',
-    ).nullable(),
-    liquidationFees: dollarsField("The venue's fee for that sale."),
-    valuation: z
-      .enum(['book', 'expected', 'closed', 'not_listed', 'unknown'])
-      .describe(
-        '`book`: sold into the current bids. `expected`: by a result that is not final or not booked yet. `closed`: no orders and no result. `not_listed`: no longer listed by the venue. `unknown`: no market data.',
+const positionSchema = namedObject('Position', {
+  ticker: z.string(),
+  eventTicker: z.string(),
+  station: textOrNull('The station that settles it, `KNYC`.'),
+  city: z.string().nullable(),
+  date: textOrNull('The climate day at the station, `YYYY-MM-DD`.'),
+  label: textField('The bracket, in °F.'),
+  side: z.enum(['yes', 'no']),
+  contracts: contractsField('Contracts of `side` held.'),
+  averagePrice: dollarsField('The average purchase price of a contract, without fees.'),
+  cost: dollarsField('The purchase cost of the contracts, without fees.'),
+  liquidationValue: dollarsField(
+    'The proceeds of selling them now, after fees; `null` without market data.',
+  ).nullable(),
+  liquidationFees: dollarsField("The venue's fee for that sale."),
+  valuation: z
+    .enum(['book', 'expected', 'closed', 'not_listed', 'unknown'])
+    .describe(
+      '`book`: sold into the current bids. `expected`: by a result that is not final or not booked yet. `closed`: no orders and no result. `not_listed`: no longer listed by the venue. `unknown`: no market data.',
+    ),
+  unsellableContracts: contractsField('Contracts without bids now. Their value is 0.'),
+  unrealisedPnl: dollarsField('`liquidationValue` minus `cost`.').nullable(),
+  realisedPnl: dollarsField('Over the whole life of the position, without fees.'),
+  fees: dollarsField('Fees over the whole life of the position.'),
+  status: z
+    .enum(marketStatuses)
+    .nullable()
+    .describe("The market's state; `null` if the venue does not show it."),
+  settlement: z
+    .object({
+      state: z.string(),
+      value: dollarsField(
+        'The payout of a YES contract. A value between 0 and a dollar is a last fair price, used without data; NO pays the rest.',
+      ).nullable(),
+      temperature: numberOrNull(
+        'The reported temperature, °F: whole degrees of a day, hundredths of an hour.',
       ),
-    unsellableContracts: contractsField('Contracts without bids now. Their value is 0.'),
-    unrealisedPnl: dollarsField('`liquidationValue` minus `cost`.').nullable(),
-    realisedPnl: dollarsField('Over the whole life of the position, without fees.'),
-    fees: dollarsField('Fees over the whole life of the position.'),
-    status: z
-      .enum(marketStatuses)
-      .nullable()
-      .describe("The market's state; `null` if the venue does not show it."),
-    settlement: z
-      .object({
-        state: z.string(),
-        value: dollarsField(
-          'The payout of a YES contract. A value between 0 and a dollar is a last fair price, used without data; NO pays the rest.',
-        ).nullable(),
-        temperature: z
-          .number()
-          .nullable()
-          .describe('The reported temperature, °F: whole degrees of a day, hundredths of an hour.'),
-        source: z
-          .string()
-          .nullable()
-          .describe('The settlement source according to the rules; `null` if they cannot be interpreted.'),
-      })
-      .nullable()
-      .describe("The venue's latest settlement of the market, if any."),
-    openedAt: timeField('When the first contract was bought.'),
-    updatedAt: timeField('When it last changed.'),
-  })
-  .meta({ id: 'Position' });
+      source: textOrNull(
+        'The settlement source according to the rules; `null` if they cannot be interpreted.',
+      ),
+    })
+    .nullable()
+    .describe("The venue's latest settlement of the market, if any."),
+  openedAt: timeField('When the first contract was bought.'),
+  updatedAt: timeField('When it last changed.'),
+});
 
 const eventSchema = z
   .object({
@@ -79,12 +78,9 @@ const eventSchema = z
     outcomes: z
       .array(
         z.object({
-          ticker: z
-            .string()
-            .nullable()
-            .describe(
-              'The winning bracket; for an hour, the highest threshold passed. `null`: another bracket, or none.',
-            ),
+          ticker: textOrNull(
+            'The winning bracket; for an hour, the highest threshold passed. `null`: another bracket, or none.',
+          ),
           payout: dollarsField('The payout of the positions.'),
           result: dollarsField('Payout minus cost.'),
         }),
@@ -99,63 +95,57 @@ const eventSchema = z
       'The positions of one event, netted: exactly one bracket of a day wins, and for an hour every threshold passed.',
   });
 
-const openOrderSchema = z
-  .object({
-    id: idField('As in `GET /trades`.'),
-    ticker: z.string(),
-    side: z.enum(['yes', 'no']),
-    action: z.enum(['buy', 'sell']),
-    contracts: contractsField('Contracts ordered, or the number after a decrease.'),
-    filledContracts: contractsField('Contracts filled.'),
-    status: z.enum(['pending', 'resting']).describe('Sent to the venue, or in the book.'),
-    queueAhead: contractsField(
-      'For a resting paper order: the contracts ahead of it, if known; otherwise `null`.',
-    ).nullable(),
-    limitPrice: dollarsField('The limit price.'),
-    reserved: dollarsField('Cash reserved for the contracts that can still be filled.'),
-    createdAt: timeField('When it was placed.'),
-  })
-  .meta({ id: 'OpenOrder' });
+const openOrderSchema = namedObject('OpenOrder', {
+  id: idField('As in `GET /trades`.'),
+  ticker: z.string(),
+  side: z.enum(['yes', 'no']),
+  action: z.enum(['buy', 'sell']),
+  contracts: contractsField('Contracts ordered, or the number after a decrease.'),
+  filledContracts: contractsField('Contracts filled.'),
+  status: z.enum(['pending', 'resting']).describe('Sent to the venue, or in the book.'),
+  queueAhead: contractsField(
+    'For a resting paper order: the contracts ahead of it, if known; otherwise `null`.',
+  ).nullable(),
+  limitPrice: dollarsField('The limit price.'),
+  reserved: dollarsField('Cash reserved for the contracts that can still be filled.'),
+  createdAt: timeField('When it was placed.'),
+});
 
-const portfolioSchema = z
-  .object({
-    mode: z.enum(tradeModes),
-    cash: dollarsField('Cash, including what is reserved.'),
-    reserved: dollarsField('Reserved for open orders.'),
-    available: dollarsField('`cash` minus `reserved`.'),
-    equity: dollarsField('`cash` plus `liquidationValue`; `null` if that is `null`.').nullable(),
-    liquidationValue: dollarsField('The sum over the positions; `null` if one of them is `null`.').nullable(),
-    cost: dollarsField('The purchase cost of the open positions, without fees.'),
-    realisedPnl: dollarsField('Since the account was opened, without fees.'),
-    unrealisedPnl: dollarsField('`liquidationValue` minus `cost`.').nullable(),
-    fees: dollarsField('Since the account was opened.'),
-    deposits: dollarsField('Deposits minus withdrawals.'),
-    transfers: dollarsField(
-      'For a live account: transfers from other exchange shards of the venue minus transfers to them. They are neither deposits nor profits.',
+const portfolioSchema = namedObject('Portfolio', {
+  mode: z.enum(tradeModes),
+  cash: dollarsField('Cash, including what is reserved.'),
+  reserved: dollarsField('Reserved for open orders.'),
+  available: dollarsField('`cash` minus `reserved`.'),
+  equity: dollarsField('`cash` plus `liquidationValue`; `null` if that is `null`.').nullable(),
+  liquidationValue: dollarsField('The sum over the positions; `null` if one of them is `null`.').nullable(),
+  cost: dollarsField('The purchase cost of the open positions, without fees.'),
+  realisedPnl: dollarsField('Since the account was opened, without fees.'),
+  unrealisedPnl: dollarsField('`liquidationValue` minus `cost`.').nullable(),
+  fees: dollarsField('Since the account was opened.'),
+  deposits: dollarsField('Deposits minus withdrawals.'),
+  transfers: dollarsField(
+    'For a live account: transfers from other exchange shards of the venue minus transfers to them. They are neither deposits nor profits.',
+  ),
+  positions: z.array(positionSchema).describe('Open positions by station, day and bracket; at most 500.'),
+  isCut: booleanField('True if there are more positions; the others are valued at 0.'),
+  events: z.array(eventSchema),
+  openOrders: z
+    .array(openOrderSchema)
+    .describe('Orders in the book or sent to the venue, oldest first, at most 100.'),
+  openOrderCount: z.int(),
+});
+
+export const portfolioAnswerSchema = namedObject('PortfolioAnswer', {
+  portfolio: portfolioSchema,
+  venue: reconciliationSchema
+    .nullish()
+    .describe(
+      'In live mode: the comparison with the venue’s account, and other activity on it. `null` if the Organization does not trade live here.',
     ),
-    positions: z.array(positionSchema).describe('Open positions by station, day and bracket; at most 500.'),
-    isCut: z.boolean().describe('True if there are more positions; the others are valued at 0.'),
-    events: z.array(eventSchema),
-    openOrders: z
-      .array(openOrderSchema)
-      .describe('Orders in the book or sent to the venue, oldest first, at most 100.'),
-    openOrderCount: z.int(),
-  })
-  .meta({ id: 'Portfolio' });
-
-export const portfolioAnswerSchema = z
-  .object({
-    portfolio: portfolioSchema,
-    venue: reconciliationSchema
-      .nullish()
-      .describe(
-        'In live mode: the comparison with the venue’s account, and other activity on it. `null` if the Organization does not trade live here.',
-      ),
-    asOf: timeField(
-      'When the market data used for the valuation was fetched; `null` without market data.',
-    ).nullable(),
-    ageSeconds: z.int().nullable(),
-    stale: z.boolean().describe('True if the market data is older than 30 seconds, or missing.'),
-    sources: z.array(sourceSchema),
-  })
-  .meta({ id: 'PortfolioAnswer' });
+  asOf: timeField(
+    'When the market data used for the valuation was fetched; `null` without market data.',
+  ).nullable(),
+  ageSeconds: z.int().nullable(),
+  stale: booleanField('True if the market data is older than 30 seconds, or missing.'),
+  sources: z.array(sourceSchema),
+});

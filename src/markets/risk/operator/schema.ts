@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { timeField } from '../../../core/http/fields.js';
+import { namedObject, timeField } from '../../../core/http/fields.js';
 import { formatExactMoney } from '../../../core/pages/format.js';
 import { text } from '../../../core/http/validate.js';
 import { defaultLimits } from '../limits.js';
@@ -85,33 +85,26 @@ export const switchSchema = z
 
 const amount = () => z.string().regex(/^\d+\.\d{4,6}$/);
 
-const effectiveSchema = z
-  .object({
-    maxOrderContracts: z.number().min(0),
-    maxOrderCost: amount(),
-    maxPositionContracts: z.number().min(0),
-    maxEventLoss: amount(),
-    maxDailyLoss: amount(),
-    maxOpenOrders: z.int().min(0),
-    priceCollar: amount(),
-  })
-  .meta({ id: 'EffectiveTradingLimits' });
+const effectiveSchema = namedObject('EffectiveTradingLimits', {
+  maxOrderContracts: z.number().min(0),
+  maxOrderCost: amount(),
+  maxPositionContracts: z.number().min(0),
+  maxEventLoss: amount(),
+  maxDailyLoss: amount(),
+  maxOpenOrders: z.int().min(0),
+  priceCollar: amount(),
+});
 
-const declaredSchema = z
-  .object(
-    Object.fromEntries(
-      Object.entries(effectiveSchema.shape).map(([name, field]) => [name, field.nullable()]),
-    ),
-  )
-  .meta({ id: 'DeclaredTradingLimits' });
+const declaredSchema = namedObject(
+  'DeclaredTradingLimits',
+  Object.fromEntries(Object.entries(effectiveSchema.shape).map(([name, field]) => [name, field.nullable()])),
+);
 
-export const limitsAnswerSchema = z
-  .object({
-    effective: effectiveSchema.describe('The limits that apply to the next order.'),
-    declared: declaredSchema.describe('The declared limits; `null` means the default.'),
-    updatedAt: timeField('When they were last declared; `null` if they never were.').nullable(),
-  })
-  .meta({ id: 'TradingLimits' });
+export const limitsAnswerSchema = namedObject('TradingLimits', {
+  effective: effectiveSchema.describe('The limits that apply to the next order.'),
+  declared: declaredSchema.describe('The declared limits; `null` means the default.'),
+  updatedAt: timeField('When they were last declared; `null` if they never were.').nullable(),
+});
 
 const state = z.enum(switchStates);
 const part = {
@@ -120,15 +113,13 @@ const part = {
   changedAt: timeField('When it was last set; `null` if it never was.').nullable(),
 };
 
-export const serviceSwitchAnswerSchema = z.object(part).meta({ id: 'ServiceTradingSwitch' });
+export const serviceSwitchAnswerSchema = namedObject('ServiceTradingSwitch', part);
 
-export const switchAnswerSchema = z
-  .object({
-    state: state.describe('The strictest of the three switches; it applies to the next order.'),
-    service: serviceSwitchAnswerSchema.describe('The switch of the whole service.'),
-    operator: z.object(part).describe('Set here.'),
-    own: z
-      .object({ ...part, by: z.object({ id: z.uuid(), name: z.string() }).nullable() })
-      .describe('Set by an owner or admin of the Organization, on its page.'),
-  })
-  .meta({ id: 'TradingSwitch' });
+export const switchAnswerSchema = namedObject('TradingSwitch', {
+  state: state.describe('The strictest of the three switches; it applies to the next order.'),
+  service: serviceSwitchAnswerSchema.describe('The switch of the whole service.'),
+  operator: z.object(part).describe('Set here.'),
+  own: z
+    .object({ ...part, by: z.object({ id: z.uuid(), name: z.string() }).nullable() })
+    .describe('Set by an owner or admin of the Organization, on its page.'),
+});
