@@ -1,7 +1,5 @@
-import type { Logger } from 'pino';
-import type { Database } from '../../core/db/client.js';
+import type { WorkContext } from '../../core/http/context.js';
 import { shareRun } from '../../core/steps.js';
-import type { Clock } from '../../core/time.js';
 import type { SourceNames } from '../learning/queries.js';
 import { createPast } from '../past/past.js';
 import { createJudge, type Judge } from '../scores/judge.js';
@@ -15,10 +13,7 @@ export interface Background extends Omit<Trainer, 'stop'>, Omit<Judge, 'stop'> {
   stop(): Promise<void>;
 }
 
-export interface BackgroundDeps {
-  db: Database;
-  clock: Clock;
-  log: Logger;
+export interface BackgroundDeps extends Pick<WorkContext, 'db' | 'clock' | 'log'> {
   calibration: CalibrationStore;
 }
 

@@ -1,7 +1,6 @@
-import type { Logger } from 'pino';
-import { DAY_MS, HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { Database, Orm } from '../../core/db/client.js';
-import type { Lifecycle } from '../../core/http/context.js';
+import type { WorkContext } from '../../core/http/context.js';
 import { inParallel, shareRun } from '../../core/steps.js';
 import { deleteDaysBefore } from '../learning/queries.js';
 import type { MarketEvent } from '../market/event.js';
@@ -42,13 +41,10 @@ export type CrossChecks = ReadonlyMap<string, Readonly<Partial<Record<DailyKind,
 
 export type ClimateWatch = ReturnType<typeof createClimateWatch>;
 
-interface ClimateWatchOptions {
+interface ClimateWatchOptions extends Pick<WorkContext, 'lifecycle' | 'clock' | 'log'> {
   reader: ClimateReader;
   db: Pick<Database, 'orm'>;
-  lifecycle: Lifecycle;
   snapshots: Pick<SnapshotStore, 'current'>;
-  clock: Clock;
-  log: Logger;
 }
 
 /**

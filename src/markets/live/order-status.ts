@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
-import type { Database } from '../../core/db/client.js';
+import type { WorkContext } from '../../core/http/context.js';
 import { DAY_MS, SECOND_MS } from '../../core/time.js';
 import { isOpen } from '../ledger/orders-table.js';
 import { mayRest } from '../market/book.js';
@@ -141,9 +140,7 @@ function toStatus(
 export const UNFILLED = 'no more contracts stood at the limit price or better';
 const TAKEN_OUT = 'the rest was taken out of the book at the venue';
 
-export interface RecoverDeps extends StatusDeps {
-  db: Database;
-  log: Logger;
+export interface RecoverDeps extends StatusDeps, Pick<WorkContext, 'db' | 'log'> {
   secondLookMs: number;
 }
 

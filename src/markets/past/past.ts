@@ -1,5 +1,5 @@
-import { DAY_MS, type Clock } from '../../core/time.js';
-import type { Database } from '../../core/db/client.js';
+import type { WorkContext } from '../../core/http/context.js';
+import { DAY_MS } from '../../core/time.js';
 import { inChunks } from '../../core/steps.js';
 import { HOURS_WINDOW_DAYS, type Archive } from '../training/forecast-archive.js';
 import { insertFits, insertHourFits } from '../training/queries.js';
@@ -67,10 +67,8 @@ export interface PastDay {
   report: SettledDay | undefined;
 }
 
-interface PastOptions {
-  db: Database;
+interface PastOptions extends Pick<WorkContext, 'db' | 'clock'> {
   archive: Pick<Archive, 'addRuns' | 'addReports' | 'addHours'>;
-  clock: Clock;
   names: SourceNames;
   world: Pick<SimulatedWorld, 'seed' | 'weather'>;
   days: number;

@@ -1,6 +1,6 @@
-import type { Clock } from '../../core/time.js';
+import type { WorkContext } from '../../core/http/context.js';
 import { groupBy } from '../../core/collections.js';
-import type { Database, Orm } from '../../core/db/client.js';
+import type { Orm } from '../../core/db/client.js';
 import { expectedPayout } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';
@@ -22,9 +22,7 @@ import { eventOutcomes, markPosition, sumKnown, type Quotes } from '../ledger/va
 import { perContract } from '../market/contracts.js';
 import { feeRuleOf } from '../market/fees.js';
 
-export interface PortfolioDeps {
-  db: Database;
-  clock: Clock;
+export interface PortfolioDeps extends Pick<WorkContext, 'db' | 'clock'> {
   snapshots: SnapshotStore;
   paperCash: Micros;
 }

@@ -1,8 +1,6 @@
-import type { Logger } from 'pino';
 import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.js';
 import { queueForTraders } from '../../accounts/webhooks/outbox.js';
-import type { Database } from '../../core/db/client.js';
-import type { Clock } from '../../core/time.js';
+import type { WorkContext } from '../../core/http/context.js';
 import type { FitBook } from '../learning/fits.js';
 import type { SourceNames } from '../learning/queries.js';
 import type { GateBook } from '../signals/signal.js';
@@ -34,12 +32,9 @@ export interface PastFiller {
 
 export type Judge = ReturnType<typeof createJudge>;
 
-interface JudgeOptions {
-  db: Database;
+interface JudgeOptions extends Pick<WorkContext, 'db' | 'clock' | 'log'> {
   calibration: CalibrationStore;
   sources: SourceNames;
-  clock: Clock;
-  log: Logger;
   /** Undefined if the past cannot be reconstructed. */
   past: PastFiller | undefined;
 }

@@ -1,5 +1,4 @@
-import type { Logger } from 'pino';
-import type { Clock } from '../../core/time.js';
+import type { WorkContext } from '../../core/http/context.js';
 import type { Database } from '../../core/db/client.js';
 import { targetKey } from '../market/market.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
@@ -34,12 +33,9 @@ export async function scoreForecasts({ orm }: Database, inputs: RecordInputs): P
   return scored;
 }
 
-interface ScoreKeeperOptions {
-  db: Database;
+interface ScoreKeeperOptions extends Pick<WorkContext, 'db' | 'clock' | 'log'> {
   store: SnapshotStore;
   forecastSource: string;
-  clock: Clock;
-  log: Logger;
   /** Called after records have been scored. */
   judge: () => Promise<void>;
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/time.js';
+import type { WorkContext } from '../../core/http/context.js';
 import type { Database } from '../../core/db/client.js';
 import { createCachedAnswer, type Sent } from '../../core/http/cached-answer.js';
 import { bracketPays } from '../market/brackets.js';
@@ -28,9 +28,7 @@ import type { ForecastRecord } from '../learning/table.js';
 
 const MAX_RECORDS = 100;
 
-interface ScoresDeps {
-  db: Database;
-  clock: Clock;
+interface ScoresDeps extends Pick<WorkContext, 'db' | 'clock'> {
   sources: SourceNames;
   calibration: Pick<CalibrationStore, 'current'>;
 }

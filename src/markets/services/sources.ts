@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { WorkContext } from '../../core/http/context.js';
 import { shareRun } from '../../core/steps.js';
 import { MINUTE_MS, type Clock } from '../../core/time.js';
 import type { TradingConfig } from '../config.js';
@@ -72,7 +73,7 @@ export function stationsOfInterest(snapshot: Snapshot | undefined, held: readonl
 /** 24 stations need 7,000 requests a day. The weather service asks clients to request no more than they need. */
 const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
 
-export interface SourceOptions {
+export interface SourceOptions extends Pick<WorkContext, 'clock' | 'log'> {
   config: TradingConfig;
   /** Without a key, only public data is read. */
   key: VenueKey | undefined;
@@ -84,8 +85,6 @@ export interface SourceOptions {
   observations?: readonly ObservationPart[] | undefined;
   /** Default: no updates between reads. */
   stream?: Pick<KeptBooksOptions, 'metrics' | 'timings'>;
-  clock: Clock;
-  log: Logger;
   /** Default: all of the simulated world. */
   selection?: Selection | undefined;
   /** Some traders of the simulated world follow the forecasts made with them. Default: no trader does. */

@@ -1,6 +1,6 @@
-import type { Logger } from 'pino';
 import { byService, confirmAuthority } from '../../accounts/audit/audit.js';
-import { DAY_MS, MINUTE_MS, type Clock } from '../../core/time.js';
+import type { WorkContext } from '../../core/http/context.js';
+import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { Orm } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { inChunks } from '../../core/steps.js';
@@ -126,11 +126,9 @@ const ACCOUNTS_AT_ONCE = 100;
 /** They mostly wait for the database. */
 const PARALLEL = 4;
 
-interface SettleDeps {
+interface SettleDeps extends Pick<WorkContext, 'clock' | 'log'> {
   orm: Orm;
   markets: MarketSource;
-  clock: Clock;
-  log: Logger;
   onMoved: (account: Account) => Promise<void>;
 }
 

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
-import type { Clock } from '../../core/time.js';
+import type { WorkContext } from '../../core/http/context.js';
 import type { Metrics } from '../../core/metrics.js';
 import { buildSnapshotInSteps, patchSnapshot, type SnapshotInputs } from './build-snapshot.js';
 import type { CalibrationStore, Snapshot, SnapshotStore } from './snapshot.js';
@@ -11,7 +10,7 @@ import type { Micros } from '../market/money.js';
 import { inSlices, shareRun } from '../../core/steps.js';
 import { createSourcePart, type SourcePart } from './source-part.js';
 
-export interface RefreshDeps {
+export interface RefreshDeps extends Pick<WorkContext, 'clock' | 'log'> {
   markets: MarketSource;
   weather: WeatherSource;
   /** Read on their own. Never rejects. */
@@ -21,8 +20,6 @@ export interface RefreshDeps {
   store: SnapshotStore;
   bankroll: Micros;
   tape?: { write(inputs: SnapshotInputs): void } | undefined;
-  clock: Clock;
-  log: Logger;
   metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'snapshotTime' | 'sourceNotes'>;
   /** A slower source is abandoned, even if it ignores its abort signal. */
   timeOutMs?: number;

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
-import type { Logger } from 'pino';
-import type { Clock } from '../../core/time.js';
+import type { WorkContext } from '../../core/http/context.js';
 import type { Metrics } from '../../core/metrics.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import type { VenueNote } from '../market/source.js';
@@ -18,9 +17,7 @@ export interface SourcePart<T> {
   ask(): Promise<void>;
 }
 
-interface SourcePartDeps {
-  clock: Clock;
-  log: Logger;
+interface SourcePartDeps extends Pick<WorkContext, 'clock' | 'log'> {
   metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'sourceNotes'>;
   timeOutMs: number;
   stopping: AbortSignal;

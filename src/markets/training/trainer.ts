@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Logger } from 'pino';
-import { DAY_MS, HOUR_MS, type Clock } from '../../core/time.js';
+import type { WorkContext } from '../../core/http/context.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Database } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
 import { inSlices } from '../../core/steps.js';
@@ -42,13 +42,11 @@ const LONG_KEPT_DAYS = SEASONAL_WINDOW_DAYS + 10;
 /** For fits of days in progress. Each day adds 46 of them with up to 1,500 days each: three megabytes. */
 const HOUR_FITS_KEPT_DAYS = 60;
 
-interface TrainerOptions {
+interface TrainerOptions extends Pick<WorkContext, 'clock' | 'log'> {
   db: Pick<Database, 'orm'>;
   archive: Archive;
   sources: SourceNames;
   calibration: CalibrationStore;
-  clock: Clock;
-  log: Logger;
   /** True while the archive is being filled; training then waits until it is complete. Default: never. */
   isFilling?: () => boolean;
 }

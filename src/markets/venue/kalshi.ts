@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { WorkContext } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import { inChunks, inParallel } from '../../core/steps.js';
 import type { OrderBook } from '../market/book.js';
@@ -148,7 +149,7 @@ const LOOK_BACK_MS = { daily: 3 * DAY_MS, hourly: 6 * HOUR_MS };
 const DORMANT_AT_ONCE = 40;
 const SERIES_AT_ONCE = 8;
 
-export interface KalshiSourceOptions {
+export interface KalshiSourceOptions extends Pick<WorkContext, 'clock' | 'log'> {
   client: KalshiClient;
   /** Default: the venue's whole climate category. */
   series: readonly string[] | undefined;
@@ -156,8 +157,6 @@ export interface KalshiSourceOptions {
   /** Called at the first read, to maintain books from the stream. Without it, books are as old as the last read. */
   keepBooks?: (() => KeptBooks) | undefined;
   interest?: (() => ReadonlySet<string>) | undefined;
-  clock: Clock;
-  log: Logger;
 }
 
 /** How long an empty list is not trusted, because open markets do not vanish before they close. */

@@ -1,5 +1,5 @@
-import type { Logger } from 'pino';
 import { z } from 'zod';
+import type { WorkContext } from '../../core/http/context.js';
 import { type Clock, DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { normalQuantile } from '../../core/statistics/distributions.js';
 import { addDays, climateDayAt } from '../market/climate-day.js';
@@ -201,12 +201,10 @@ const FORECASTS_EVERY_MS = 5 * MINUTE_MS;
 /** HTTP statuses of a model without history: 404 Not Found, 410 Gone, 501 Not Implemented. */
 const noHistoryStatuses = new Set([404, 410, 501]);
 
-interface HttpModelOptions {
+interface HttpModelOptions extends Pick<WorkContext, 'clock' | 'log'> {
   url: string;
   observations: readonly ObservationPart[];
   minutes?: MinuteFeeds | undefined;
-  clock: Clock;
-  log: Logger;
 }
 
 /** The operator's own model; docs/examples/README.md has the contract. Forecasts do not depend on observations. */

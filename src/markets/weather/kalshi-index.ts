@@ -1,5 +1,5 @@
-import type { Logger } from 'pino';
 import { z } from 'zod';
+import type { WorkContext } from '../../core/http/context.js';
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { clockAt, hourOf } from '../market/climate-day.js';
 import { indexAreas, type IndexArea } from '../market/stations.js';
@@ -97,10 +97,8 @@ export interface IndexState {
 
 export type IndexReader = ReturnType<typeof createIndexReader>;
 
-interface IndexOptions {
+interface IndexOptions extends Pick<WorkContext, 'clock' | 'log'> {
   client: Pick<KalshiClient, 'get'>;
-  clock: Clock;
-  log: Logger;
   minutes?: Pick<MinuteBook, 'take' | 'keepOnly'> | undefined;
   /** Stations with markets or positions, whose cities are read each minute. */
   wanted?: (() => ReadonlySet<string>) | undefined;

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
+import type { WorkContext } from '../../core/http/context.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { inParallel } from '../../core/steps.js';
 import { climateDayAt, dateOf, type ClimateDay } from '../market/climate-day.js';
 import type { VenueNote } from '../market/source.js';
@@ -49,10 +50,8 @@ const observationsSchema = z.looseObject({ features: z.array(z.unknown()).max(1_
 
 type Observation = z.output<typeof observationSchema>['properties'];
 
-interface ReaderOptions {
+interface ReaderOptions extends Pick<WorkContext, 'clock' | 'log'> {
   baseUrl: string;
-  clock: Clock;
-  log: Logger;
   timeoutMs?: number | undefined;
 }
 

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
+import type { WorkContext } from '../../core/http/context.js';
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { addDays, climateDayAt, climateDayOf, clockAt } from '../market/climate-day.js';
 import type { Target } from '../market/market.js';
@@ -295,7 +296,7 @@ function createEarlierRuns(): (newest: readonly DayEnsemble[]) => DayEnsemble[] 
   };
 }
 
-interface OpenMeteoOptions {
+interface OpenMeteoOptions extends Pick<WorkContext, 'clock' | 'log'> {
   baseUrl: string;
   historyBaseUrl: string;
   apiKey?: string | undefined;
@@ -303,8 +304,6 @@ interface OpenMeteoOptions {
   minutes?: MinuteFeeds | undefined;
   /** Models that other services provide station by station. */
   byPlace?: readonly PlaceForecasts[];
-  clock: Clock;
-  log: Logger;
 }
 
 /** Reads Open-Meteo models and observations, each polled at its own pace. The first model works without the others. */
