@@ -41,18 +41,7 @@ export function createClimateReader({ baseUrl }: { baseUrl: string }) {
   };
 }
 
-export interface ClimateProduct {
-  stationId: string;
-  date: string;
-  /** From the message's WMO header. */
-  issuedAt: Date;
-  /** False for a report on the day so far. */
-  isFinal: boolean;
-  isCorrection: boolean;
-  /** Whole °F; null if the report gives no value (`MM`). */
-  maximumF: number | null;
-  minimumF: number | null;
-}
+export type ClimateProduct = NonNullable<ReturnType<typeof readClimateProduct>>;
 
 const months = `JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER`.split(
   ' ',
@@ -70,7 +59,7 @@ export function readClimateProduct(
   text: string,
   station: Pick<Station, 'id' | 'report' | 'standardOffsetHours'>,
   near: Date,
-): ClimateProduct | undefined {
+) {
   const [head, day, hour, minute, addition, report] = heading.exec(text.replaceAll('\r', '')) ?? [];
   const date = readDate(text);
   const values = /^TEMPERATURE \(F\)([\s\S]*?)(?:\n\s*PRECIPITATION|$(?![\s\S]))/m.exec(text)?.[1];
@@ -82,9 +71,12 @@ export function readClimateProduct(
   return {
     stationId: station.id,
     date,
+    /** From the message's WMO header. */
     issuedAt,
+    /** False for a report on the day so far. */
     isFinal: !isOfToday && issuedAt >= climateDayOf(station, date).end,
     isCorrection: addition?.startsWith('CC') === true || /^.*CLIMATE REPORT.*CORRECT/m.test(text),
+    /** Whole °F; null if the report gives no value (`MM`). */
     maximumF: readValue(values, 'MAXIMUM'),
     minimumF: readValue(values, 'MINIMUM'),
   };

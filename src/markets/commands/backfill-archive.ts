@@ -1,13 +1,7 @@
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS } from '../../core/time.js';
 import type { Archive } from '../training/forecast-archive.js';
-import {
-  listModelDays,
-  readCoverage,
-  type Coverage,
-  type CoverageSources,
-  type DateRange,
-} from '../training/coverage.js';
+import { listModelDays, readCoverage, type CoverageSources, type DateRange } from '../training/coverage.js';
 import { NoHistoryError, type PlaceHistory, type WeatherSource } from '../weather/weather.js';
 import { WeatherUnavailableError } from '../weather/read-json.js';
 import { climateDayAt, daysBetween, addDays } from '../market/climate-day.js';
@@ -30,14 +24,6 @@ export interface BackfillOptions {
   stop: AbortSignal;
 }
 
-export interface BackfillResult {
-  newRuns: number;
-  newReports: number;
-  problems: string[];
-  isInterrupted: boolean;
-  coverage: Coverage;
-}
-
 interface Part<C extends Chunk = Chunk> {
   what: string;
   source: string;
@@ -49,7 +35,7 @@ interface Part<C extends Chunk = Chunk> {
 type StationChunk = Chunk & { station: Station };
 
 /** Stores each answer at once, so that a later run can resume. A failing source does not stop the other. */
-export async function backfill(options: BackfillOptions): Promise<BackfillResult> {
+export async function backfill(options: BackfillOptions) {
   const { orm, archive, weather, markets, stations, range, stop } = options;
   const names: CoverageSources = {
     forecastSource: weather.name,

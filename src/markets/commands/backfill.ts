@@ -17,14 +17,7 @@ import type { TemperatureKind } from '../market/market.js';
 import { stations as allStations, type Station } from '../market/stations.js';
 import { createSources } from '../services/sources.js';
 import { createVenueBudget } from '../venue/venue-budget.js';
-import {
-  backfill,
-  DEFAULT_DAYS,
-  MAX_DAYS,
-  readRange,
-  type BackfillResult,
-  type RangeFlags,
-} from './backfill-archive.js';
+import { backfill, DEFAULT_DAYS, MAX_DAYS, readRange, type RangeFlags } from './backfill-archive.js';
 import { listenForInterrupt } from '../../commands/kit/command.js';
 import { runMaintenance } from '../../commands/kit/maintenance.js';
 import { createProgress } from '../../commands/kit/progress.js';
@@ -97,7 +90,7 @@ async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number>
 }
 
 function backfillText(
-  { newRuns, newReports, coverage }: BackfillResult,
+  { newRuns, newReports, coverage }: Awaited<ReturnType<typeof backfill>>,
   { from, to }: DateRange,
   { forecastSource, marketSource }: SourceNames,
 ): string {

@@ -15,22 +15,18 @@ interface KnownBook {
   isTold: boolean;
 }
 
-/** With the times at which they became known. */
-export interface BookLog {
-  /** @param isTold the venue streamed the changes; otherwise every book was read again */
-  add(
-    data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>,
-    at: Date,
-    isTold: boolean,
-  ): void;
-  /** If data later than `since` confirms the book. */
-  bookAt: (ticker: string, since: Date, at: Date) => OrderBook | undefined;
-}
+export type BookLog = ReturnType<typeof createBookLog>;
 
-export function createBookLog(): BookLog {
+/** With the times at which they became known. */
+export function createBookLog() {
   let known = new Map<string, KnownBook[]>();
   return {
-    add(data, now, isTold) {
+    /** @param isTold the venue streamed the changes; otherwise every book was read again */
+    add(
+      data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>,
+      now: Date,
+      isTold: boolean,
+    ): void {
       const nowMs = now.getTime();
       const next = isTold ? known : new Map<string, KnownBook[]>();
       for (const [ticker, shown] of data.books) {
@@ -45,7 +41,8 @@ export function createBookLog(): BookLog {
       }
       known = next;
     },
-    bookAt(ticker, since, at) {
+    /** If data later than `since` confirms the book. */
+    bookAt(ticker: string, since: Date, at: Date): OrderBook | undefined {
       const list = known.get(ticker) ?? [];
       const i = list.findLastIndex(({ atMs }) => atMs <= at.getTime());
       const [found, later] = [list[i], list[i + 1]];
@@ -56,11 +53,9 @@ export function createBookLog(): BookLog {
   };
 }
 
-export interface BookMemory extends Pick<BookLog, 'bookAt'> {
-  stop(): void;
-}
+export type BookMemory = ReturnType<typeof createBookMemory>;
 
-export function createBookMemory({ store, clock }: { store: SnapshotStore; clock: Clock }): BookMemory {
+export function createBookMemory({ store, clock }: { store: SnapshotStore; clock: Clock }) {
   const log = createBookLog();
   const stop = store.subscribe(({ data, refreshed }: Snapshot) =>
     log.add(data, new Date(clock.now()), refreshed !== undefined),

@@ -2,8 +2,7 @@ import { AppError } from '../../core/errors.js';
 import type { WorkContext } from '../../core/http/context.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { formatDollars } from '../market/money.js';
-import type { ShardBalance } from './venue.js';
-import type { LiveDifference, AccountComparison } from './compare.js';
+import type { AccountComparison } from './compare.js';
 
 export const reportJson = ({ foreign, otherShards, ...report }: LiveReport) => ({
   ...report,
@@ -31,28 +30,12 @@ export const offJson = (organization: string) => ({
   foreign: { orders: [], fills: [], positions: [] },
 });
 
-export interface LiveReport {
-  organization: string;
-  state: 'open' | 'closed';
-  reason: string | null;
-  comparedAt: Date | null;
-  agreedAt: Date | null;
-  differences: readonly LiveDifference[];
-  pendingOrders: number;
-  restingOrders: number;
-  /** Only one side has settled these so far. */
-  settling: readonly string[];
-  /** Not included in the cash and not spendable here. */
-  otherShards: readonly ShardBalance[];
-  /** Others' activity on the same account, never adopted. At most 100 entries each, newest first. */
-  foreign: AccountComparison['foreign'];
-}
-
 /** Three comparisons may fail before an agreement expires. */
 const MAX_AGREEMENT_AGE_MS = 3.5 * MINUTE_MS;
 const RETRY_SECONDS = 60;
 
 export type LiveStatus = ReturnType<typeof createLiveStatus>;
+export type LiveReport = LiveStatus['report'];
 
 const NOT_YET = "orders, fills, positions and cash have not been compared with the venue's yet";
 const SHOWN = 100;
@@ -92,18 +75,21 @@ export function createLiveStatus(
       const detail = `Live trading is closed: ${reason}.`;
       throw new AppError('unavailable', detail, { retryAfterSeconds: RETRY_SECONDS });
     },
-    get report(): LiveReport {
+    get report() {
       const reason = findReason();
       return {
         organization,
-        state: reason === null ? 'open' : 'closed',
+        state: reason === null ? ('open' as const) : ('closed' as const),
         reason,
         comparedAt,
         agreedAt,
         differences: (comparison?.differences ?? []).slice(0, SHOWN),
         ...open,
+        /** Only one side has settled these so far. */
         settling: (comparison?.settling ?? []).slice(0, SHOWN),
+        /** Not included in the cash and not spendable here. */
         otherShards: comparison?.otherShards ?? [],
+        /** Others' activity on the same account, never adopted. At most 100 entries each, newest first. */
         foreign: comparison?.foreign ?? { orders: [], fills: [], positions: [] },
       };
     },
@@ -124,7 +110,7 @@ export function createLiveStatus(
     setProblem(next: string | null): void {
       problem = next;
     },
-    setOpen(orders: Pick<LiveReport, 'pendingOrders' | 'restingOrders'>): void {
+    setOpen(orders: typeof open): void {
       open = orders;
     },
   };

@@ -30,13 +30,7 @@ import type { KnownPrints, ShownBook } from './queue.js';
 import { recordOutcome } from './record-outcome.js';
 import { requireFresh } from './tradable.js';
 
-export interface RestingOrders {
-  /** Fills paper orders from new prints and cancels those that must leave the book, if it gets the lease. */
-  pass(): Promise<void>;
-  /** Advances an account's paper orders in one market up to now, without checking their cancel conditions. */
-  advance(orgId: string, ticker: string): Promise<void>;
-  stop(): Promise<void>;
-}
+export type RestingOrders = ReturnType<typeof createResting>;
 
 interface RestingDeps {
   markets: Pick<MarketSource, 'readPrints'>;
@@ -55,10 +49,7 @@ const first: Pick<RestingMarket, 'ticker' | 'orgId'> = {
   orgId: '00000000-0000-0000-0000-000000000000',
 };
 
-export function createResting(
-  context: WorkContext,
-  { markets, snapshots, live }: RestingDeps,
-): RestingOrders {
+export function createResting(context: WorkContext, { markets, snapshots, live }: RestingDeps) {
   const { db, clock, log } = context;
   const stopping = new AbortController();
   const lease = createLease(context, 'resting-orders', { lengthSeconds: LEASE_SECONDS });
@@ -109,8 +100,10 @@ export function createResting(
 
   const passes = shareRun(once);
   return {
+    /** Fills paper orders from new prints and cancels those that must leave the book, if it gets the lease. */
     pass: passes.run,
-    async advance(orgId, ticker) {
+    /** Advances an account's paper orders in one market up to now, without checking their cancel conditions. */
+    async advance(orgId: string, ticker: string): Promise<void> {
       const orders = await listResting(db.orm, { orgId, mode: 'paper' }, ticker);
       if (orders.length === 0) return;
       const since = Math.min(
@@ -118,7 +111,7 @@ export function createResting(
       );
       await advanceMarket({ orgId, ticker }, await readPrints(ticker, new Date(since)), false);
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopping.abort();
       await passes.running?.catch(() => undefined);
       // If the database is unreachable, the lease expires.

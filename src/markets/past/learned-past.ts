@@ -20,10 +20,7 @@ import { createPace } from '../venue/simulation/random.js';
 import { subjectsOn, type Selection, type SimulatedSubject } from '../venue/simulation/world.js';
 import { usesCurve, type KnownRun } from '../learning/queries.js';
 
-export interface SnapshotTime {
-  at: Date;
-  subjects: readonly SimulatedSubject[];
-}
+export type SnapshotTime = ReturnType<typeof pastSnapshotTimes>[number];
 
 /** In order. The live recorder handles the present. */
 export function pastSnapshotTimes(
@@ -31,7 +28,7 @@ export function pastSnapshotTimes(
   days: number,
   selection: Selection,
   isThere: (subject: SimulatedSubject, lead: number) => boolean,
-): SnapshotTime[] {
+) {
   const latest = now.getTime() - RECORD_WINDOW_MS;
   const dates = daysBetween(dateOf(now.getTime() - days * DAY_MS), dateOf(latest + 2 * DAY_MS));
   const missing = dates

@@ -124,15 +124,7 @@ export interface JointProblem {
   limits: readonly Limit[];
 }
 
-export interface JointOptimum {
-  /** Unrounded. */
-  contracts: number[];
-  /** Per extra dollar of room, for each limit. */
-  prices: number[];
-  growth: number;
-  /** Upper bound on what any other purchase could add. */
-  gap: number;
-}
+export type JointOptimum = ReturnType<typeof solveJoint>;
 
 /** As a share of wealth. */
 const NOTHING = 1e-9;
@@ -144,7 +136,7 @@ const FAR_BELOW = 0.05;
  * zero probability only require Wⱼ ≥ 0. The problem is concave, so its optimality conditions prove the optimum: see
  * `optimalityGap`.
  */
-export function solveJoint(problem: JointProblem): JointOptimum {
+export function solveJoint(problem: JointProblem) {
   const { probabilities, wealth, legs, limits } = problem;
   const unit = wealth.reduce((sum, dollars) => sum + dollars, 0) / wealth.length;
   const upper = upperBounds(problem, unit);
@@ -171,9 +163,12 @@ export function solveJoint(problem: JointProblem): JointOptimum {
       const contracts = legs.map(() => 0);
       used.forEach((l, at) => (contracts[l] = x[at]! * unit));
       return {
+        /** Unrounded. */
         contracts,
+        /** Per extra dollar of room, for each limit. */
         prices: prices.map((price) => price / unit),
         growth: growthOf(problem, contracts),
+        /** Upper bound on what any other purchase could add. */
         gap,
       };
     }

@@ -74,22 +74,14 @@ export const bestPrices = (
 /** A price is at most a million millionths of a dollar. */
 const toNumber = (price: Micros | null): number | null => (price === null ? null : Number(price));
 
-export interface PricePoint {
-  at: Date;
-  prices: Readonly<Record<string, BestPrices>>;
-}
-
-export interface PriceHistory {
-  points: PricePoint[];
-  /** If no point is missing. */
-  stepMs: number;
-}
+export type PriceHistory = Awaited<ReturnType<typeof readPriceHistory>>;
+export type PricePoint = PriceHistory['points'][number];
 
 /** Thinned evenly, but always including the newest. */
 export async function readPriceHistory(
   orm: Orm,
   { marketSource, eventTicker }: { marketSource: string; eventTicker: string },
-): Promise<PriceHistory> {
+) {
   const rows = await selectRows<{ ms: number; prices: Record<string, BestPrices>; stride: number }>(
     orm,
     sql`select (extract(epoch from at) * 1000)::float8 as ms, prices, stride
@@ -104,6 +96,7 @@ export async function readPriceHistory(
   );
   return {
     points: rows.map(({ ms, prices }) => ({ at: new Date(ms), prices })),
+    /** If no point is missing. */
     stepMs: (rows[0]?.stride ?? 1) * PRICE_STEP_MS,
   };
 }

@@ -3,33 +3,19 @@ import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 /** Reports are made up to this long before the hour that they count toward. */
 const EARLY_MS = 15 * MINUTE_MS;
 
-/** Extremes of a period in °C; null if the report does not include them. */
-interface ReportedRange {
-  highestC: number | null;
-  lowestC: number | null;
-}
-
-/** Temperatures that the daily climate report cannot contradict, at the station's precision of tenths of °C. */
-interface ReportedTemperatures {
-  temperatureC: number | null;
-  /** Extremes of the six hours before the report. */
-  sixHours: ReportedRange;
-  /** Extremes of the calendar day in local standard time, included in the report made at the end of that day. */
-  day: ReportedRange;
-}
-
-const unknown: ReportedRange = { highestC: null, lowestC: null };
+const unknown = { highestC: null, lowestC: null };
 /** °C. Whole degrees and tenths of the same temperature differ by at most this much. */
 const ROUNDING_C = 0.5 + 1e-9;
 
 /**
- * Parses the remarks of a METAR (FMH-1, chapter 12). `T02330150` is 23.3 °C. `10256 20144` is the six-hour maximum of
+ * Reads temperatures that the daily climate report cannot contradict, at the station's precision of tenths of °C, from
+ * the remarks of a METAR (FMH-1, chapter 12); null if it does not include them. `T02330150` is 23.3 °C. `10256 20144` is the six-hour maximum of
  * 25.6 °C and minimum of 14.4 °C, in the reports for 00, 06, 12 and 18 UTC. `402890144` is the day's maximum of 28.9 °C
  * and minimum of 14.4 °C, in the report for midnight. Whole degrees of the body are not used, because converting them
  * to °F is off by up to one degree, but a remark that contradicts them is not believed. A report may end in `=`, or in
  * `$` if the station needs maintenance.
  */
-export function readMetar(stationId: string, report: string, at: Date): ReportedTemperatures {
+export function readMetar(stationId: string, report: string, at: Date) {
   const [body = '', remarks = ''] = report.split(/\sRMK\s/);
   if (!body.split(/\s+/).includes(stationId)) return { temperatureC: null, sixHours: unknown, day: unknown };
   const group = (pattern: string) =>

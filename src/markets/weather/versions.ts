@@ -20,10 +20,7 @@ export const knownVersions: Readonly<Record<string, readonly ModelVersion[]>> = 
   ecmwf: [{ version: '50r1', from: '2026-05-12' }],
 };
 
-export interface SeenVersion extends ModelVersion {
-  model: string;
-  isBreak: boolean;
-}
+export type SeenVersion = ReturnType<typeof seenVersions>[number];
 
 /**
  * Returns versions by model, oldest first: the versions that the model's runs state, or else the known ones. The first
@@ -34,7 +31,7 @@ export function seenVersions(
   models: readonly string[],
   stated: readonly { model: string; version: string | null; from: string }[],
   { since, asOf }: { since: string; asOf: string },
-): SeenVersion[] {
+) {
   const named = groupBy(stated, ({ model }) => model);
   const all = [...new Set([...models, ...named.keys()])];
   return all.flatMap((model) => {

@@ -27,18 +27,15 @@ const QUIET_INSIGHT = 3;
 /** Returns when the traders must begin to notice, so that only the lasting lean is left at `at`. */
 export const noticedBefore = (at: Date): Date => new Date(at.getTime() - NOTICING_MS);
 
-interface Belief {
-  /** °F, before truncation by the day's observations. */
-  meanF: number;
-  probabilityOf(bracket: Bracket): number;
-}
-
-/** Combines both models, observations so far, and the traders' own view, which sharpens as the peak nears. */
+/**
+ * Combines both models, observations so far, and the traders' own view, which sharpens as the peak nears. `meanF` is
+ * before truncation by the day's observations.
+ */
 export function believe(
   { seed, weather, noticedAt, forecast }: Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt' | 'forecast'>,
   subject: SimulatedSubject,
   at: Date,
-): Belief {
+) {
   const isQuiet = quiet.has(cityStationOf(subject.station).id);
   const hoursAhead = (weather.decidedAt(subject).getTime() - at.getTime()) / HOUR_MS;
   const uncorrected = share(hoursAhead / CORRECTED_HOURS);
@@ -46,7 +43,10 @@ export function believe(
   const followed = isQuiet && subject.kind !== 'hourly' ? forecast?.(subject, at) : undefined;
   if (followed) {
     const mean = followed.mean + FOLLOWING_LEAN * towardGrid * followed.deviation;
-    return { meanF: mean, probabilityOf: (bracket) => probabilityOf({ ...followed, mean }, bracket) };
+    return {
+      meanF: mean,
+      probabilityOf: (bracket: Bracket) => probabilityOf({ ...followed, mean }, bracket),
+    };
   }
   const read = isQuiet
     ? readQuietly(weather, subject, at)
@@ -90,19 +90,17 @@ function soFar(
 }
 
 /** Handles a minimum as the maximum of negated temperatures, and an hour's value in hundredths. */
-function toBelief(
-  { kind }: SimulatedSubject,
-  mean: number,
-  deviation: number,
-  reachedF: number | null,
-): Belief {
+function toBelief({ kind }: SimulatedSubject, mean: number, deviation: number, reachedF: number | null) {
   const scale = kind === 'hourly' ? 100 : kind === 'daily_minimum' ? -1 : 1;
   const distribution: TemperatureDistribution = {
     mean: scale * mean,
     deviation: Math.abs(scale) * deviation,
     atLeast: reachedF === null ? null : sureDegree(scale * reachedF),
   };
-  return { meanF: mean, probabilityOf: (bracket) => probabilityOf(distribution, scaled(bracket, scale)) };
+  return {
+    meanF: mean,
+    probabilityOf: (bracket: Bracket) => probabilityOf(distribution, scaled(bracket, scale)),
+  };
 }
 
 function scaled({ kind, floor, cap }: Bracket, scale: number): Bracket {

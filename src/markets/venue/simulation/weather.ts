@@ -33,17 +33,11 @@ interface Yearly {
   swing: number;
 }
 
-interface StationClimate {
-  maximum: Yearly;
-  minimum: Yearly;
-  /** Standard deviation of a day's maximum from the seasonal value, °F. */
-  spread: number;
-}
-
 type Row = [
   id: string,
   maximum: [mean: number, swing: number],
   minimum: [mean: number, swing: number],
+  /** Standard deviation of a day's maximum from the seasonal value, °F. */
   spread: number,
 ];
 
@@ -77,14 +71,14 @@ const rows: readonly Row[] = [
 ];
 
 const climates = new Map(
-  rows.map(([id, [mean, swing], [coldMean, coldSwing], spread]): [string, StationClimate] => [
+  rows.map(([id, [mean, swing], [coldMean, coldSwing], spread]) => [
     id,
     { maximum: { mean, swing }, minimum: { mean: coldMean, swing: coldSwing }, spread },
   ]),
 );
 
 /** @throws Error for a station without a climate, such as one that was added only to the table of stations */
-function climateOf(stationId: string): StationClimate {
+function climateOf(stationId: string) {
   const climate = climates.get(stationId);
   if (!climate) throw new Error(`${stationId} has no climate in the invented world`);
   return climate;
