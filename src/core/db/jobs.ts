@@ -107,12 +107,13 @@ const nextOf = (task: ScheduledTask): number => task.getNextRuns(1)[0]!.getTime(
 export interface Lease {
   /** False if another instance holds it, and while this instance must not answer. */
   hold(): Promise<boolean>;
+  /** If the database is unreachable, the lease expires. */
   release(): Promise<void>;
 }
 
 /** Uses the database's time. A slow holder may lose the lease while working, so the work must be safe to do twice. */
 export function createLease(
-  { db: { orm }, lifecycle }: { db: { orm: Orm }; lifecycle: { refusal?: unknown } },
+  { db: { orm }, lifecycle, log }: { db: { orm: Orm }; lifecycle: { refusal?: unknown }; log: Logger },
   name: string,
   { lengthSeconds }: { lengthSeconds: number },
 ): Lease {
@@ -136,8 +137,12 @@ export function createLease(
     },
     async release() {
       if (!mayHold) return;
-      await orm.execute(sql`delete from job_leases where name = ${name} and holder = ${holder}::uuid`);
-      mayHold = false;
+      try {
+        await orm.execute(sql`delete from job_leases where name = ${name} and holder = ${holder}::uuid`);
+        mayHold = false;
+      } catch (error) {
+        log.warn({ err: error, name }, 'the lease of a job could not be returned; it will expire');
+      }
     },
   };
 }

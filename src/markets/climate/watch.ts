@@ -53,7 +53,7 @@ interface ClimateWatchOptions extends Pick<WorkContext, 'lifecycle' | 'clock' | 
  * venue paid on 90. One instance asks: about 40 requests per station per day, 1,000 in all.
  */
 export function createClimateWatch(options: ClimateWatchOptions) {
-  const { snapshots, clock, log } = options;
+  const { snapshots, clock } = options;
   const { orm } = options.db;
   const lease = createLease(options, 'climate-reports', { lengthSeconds: LEASE_SECONDS });
   const stopping = new AbortController();
@@ -95,9 +95,7 @@ export function createClimateWatch(options: ClimateWatchOptions) {
     async stop(): Promise<void> {
       stopping.abort();
       await passes.running;
-      await lease.release().catch((error: unknown) => {
-        log.warn({ err: error }, 'the lease of the climate reports could not be returned; it will expire');
-      });
+      await lease.release();
     },
   };
 }

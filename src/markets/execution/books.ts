@@ -42,7 +42,7 @@ export function createBookLog() {
       known = next;
     },
     /** If data later than `since` confirms the book. */
-    bookAt(ticker: string, since: Date, at: Date): OrderBook | undefined {
+    bookAt: (ticker: string, since: Date, at: Date): OrderBook | undefined => {
       const list = known.get(ticker) ?? [];
       const i = list.findLastIndex(({ atMs }) => atMs <= at.getTime());
       const [found, later] = [list[i], list[i + 1]];

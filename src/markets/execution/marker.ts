@@ -88,9 +88,7 @@ export function createMarker(deps: MarkerDeps) {
       stopping.abort();
       books.stop();
       await marking.running?.catch(() => undefined);
-      await lease.release().catch((error: unknown) => {
-        log.warn({ err: error }, 'the lease of the marks of fills could not be returned; it will expire');
-      });
+      await lease.release();
     },
   };
 }

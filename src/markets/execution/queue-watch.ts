@@ -109,9 +109,7 @@ export function createQueueWatch(
       stopping.abort();
       clearTimeout(timer);
       await reading.running?.catch(() => undefined);
-      await lease.release().catch((error: unknown) => {
-        log.warn({ err: error }, 'the lease of the queue positions could not be returned; it will expire');
-      });
+      await lease.release();
     },
   };
 }

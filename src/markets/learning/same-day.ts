@@ -233,16 +233,10 @@ function* fitHurdle(
 /** All variables of the mean, and the distance to the curve's peak. */
 const hurdleVariables: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 10];
 
-/** In °F. For minima, every temperature is negated. */
-export interface CensoredDistribution {
-  boundF: number;
-  location: number;
-  scale: number;
-  /** Probability that no higher temperature follows. */
-  hasPeaked: number;
-}
+export type CensoredDistribution = ReturnType<typeof predictSameDay>;
 
-export function predictSameDay(fit: SameDayFit, day: DaySoFar): CensoredDistribution {
+/** In °F. For minima, every temperature is negated. `hasPeaked`: probability that no higher temperature follows. */
+export function predictSameDay(fit: SameDayFit, day: DaySoFar) {
   const row = variablesOf(day, fit);
   const { location, ...known } = predictLinear(valuesOf(fit), row, rule);
   const scale = WIDER * known.scale;

@@ -120,8 +120,7 @@ export function createLiveTrading(
       const { restingOrders } = status.report;
       if (restingOrders > 0) log.warn({ restingOrders }, 'live orders stay in the book at the venue');
       await Promise.all([stream.stop(), watch.settled(), settled()]);
-      // If the database is unreachable, the lease expires.
-      await lease.release().catch(() => undefined);
+      await lease.release();
     },
   };
 }

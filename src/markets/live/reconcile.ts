@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { v7 as uuid } from 'uuid';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { findAccount, listHoldings } from '../ledger/queries.js';
-import type { Database, Orm } from '../../core/db/client.js';
+import type { Orm } from '../../core/db/client.js';
 import type { Lease } from '../../core/db/jobs.js';
 import { parseCount, parseHundredths, subtractCounts } from '../market/contracts.js';
 import { BALANCE_STEP } from '../market/money.js';
@@ -26,7 +26,6 @@ import { ensureOrderGroup } from './order-group.js';
 import { mayStillChange } from '../orders/record-outcome.js';
 import { recoverOrders, type RecoverDeps } from './order-status.js';
 import type { LiveStatus } from './report.js';
-import type { Venue } from './venue.js';
 import { findGap, joinRows, requireWhole, type Rows } from '../venue/rows.js';
 import type { ShardTransfer, VenueSettlement } from './wire.js';
 
@@ -44,18 +43,12 @@ const MAX_RESTING = 1_000;
 /** Per pass; each takes a few reads. The rest follow a few seconds later. */
 const MAX_LOOKED_UP = 50;
 
-interface ComparisonDeps {
-  db: Database;
-  venue: Venue;
-  now: () => number;
-}
-
 /**
  * Undefined if an order was pending or something was booked during the reads.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function compareAccounts(
-  { db: { orm }, venue, now }: ComparisonDeps,
+  { db: { orm }, venue, now }: Pick<ReconcileDeps, 'db' | 'venue' | 'now'>,
   orgId: string,
   signal: AbortSignal,
 ): Promise<AccountComparison | undefined> {

@@ -62,33 +62,13 @@ export function consume(
   return { ...book, [name]: left };
 }
 
-interface QuotedFill extends Level {
-  fee: Micros;
-  /** Negative for a purchase. */
-  balanceChange: Micros;
-}
-
-export interface Quote {
-  fills: QuotedFill[];
-  filledContracts: number;
-  /** Rounded to the millionth; null without a fill. */
-  averagePrice: Micros | null;
-  fees: Micros;
-  /** Negative for a purchase. */
-  balanceChange: Micros;
-  /** For a purchase, a dollar per filled contract. */
-  maximumPayout: Micros;
-  /** Probability at which a purchase breaks even after fees; null without a fill. */
-  breakEven: number | null;
-  /** Unrounded; see `OrderAccount`. */
-  exact: Micros;
-}
+export type Quote = ReturnType<typeof quoteOrder>;
 
 /** Fills and charges as `POST /trade` does in paper mode. */
-export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableOrder): Quote {
+export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableOrder) {
   const match = matchOrder(book, order);
   let account = newOrderAccount;
-  const fills = match.fills.map(({ price, contracts }): QuotedFill => {
+  const fills = match.fills.map(({ price, contracts }) => {
     const charge = chargeFill(feeRule, account, { action: order.action, price, contracts });
     account = charge.account;
     return { price, contracts, fee: charge.fee, balanceChange: charge.balanceChange };
@@ -100,11 +80,16 @@ export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableO
   return {
     fills,
     filledContracts,
+    /** Rounded to the millionth; null without a fill. */
     averagePrice: filledContracts === 0 ? null : perContract(value, filledContracts),
     fees: fills.reduce((sum, { fee }) => sum + fee, 0n),
+    /** Negative for a purchase, as in each fill. */
     balanceChange,
+    /** For a purchase, a dollar per filled contract. */
     maximumPayout,
+    /** Probability at which a purchase breaks even after fees; null without a fill. */
     breakEven: filledContracts === 0 ? null : Number(-balanceChange) / Number(maximumPayout),
+    /** Unrounded; see `OrderAccount`. */
     exact: account.exact,
   };
 }

@@ -5,32 +5,10 @@ import { sourceOn, type SettlementSource } from './rules.js';
 import { findAreaOfSeries, findSeries } from './stations.js';
 import type { Place } from './place.js';
 
-export interface MarketName {
-  ticker: string;
-  eventTicker: string;
-  station: Place | undefined;
-  /** The station's city, or else the venue's. */
-  city: string | null;
-  kind: MarketKind | null;
-  /** For an hour, the local calendar date. Null if the ticker does not contain it. */
-  date: string | null;
-  /** Local clock; for hourly markets only. */
-  hour: number | null;
-  /** Null if unknown. */
-  bracket: Bracket | null;
-  /** `84° to 85°`. */
-  label: string;
-  isListed: boolean;
-  /** Under the rules in force on the market's day; null if not certain. */
-  source: SettlementSource | null;
-}
+export type MarketName = ReturnType<typeof nameMarket>;
 
 /** @param known the bracket's label as stored with an order; without it, the ticker is parsed */
-export function nameMarket(
-  ticker: string,
-  market: ListedMarket | undefined,
-  known?: string | null,
-): MarketName {
+export function nameMarket(ticker: string, market: ListedMarket | undefined, known?: string | null) {
   // Degrees may be negative, as in `-B-3.5`.
   const eventTicker = market?.eventTicker ?? ticker.replace(/-([TB]-?[\d.]+|[^-]*)$/, '');
   const named = readEventTicker(eventTicker);
@@ -44,7 +22,9 @@ export function nameMarket(
     station,
     city: market ? cityOf(market) : (station?.city ?? null),
     kind: market?.kind ?? series?.kind ?? null,
+    /** For an hour, the local calendar date. Null if the ticker does not contain it. */
     date,
+    /** Local clock; for hourly markets only. */
     hour: (market && isPlaced(market) ? market.hour : named?.hour) ?? null,
     bracket: market ? market.bracket : (bracket ?? null),
     label: market
@@ -53,6 +33,7 @@ export function nameMarket(
         ? bracketLabel(bracket)
         : (known ?? ticker.split('-').at(-1) ?? ticker),
     isListed: market !== undefined,
+    /** Under the rules in force on the market's day; null if not certain. */
     source: market ? market.settlement.source : series && date !== null ? sourceOf(series.kind, date) : null,
   };
 }

@@ -3,14 +3,6 @@ import { isOnTick, isPlaced, takesOrders } from '../market/market.js';
 import { CENT, formatDollars, type Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 
-export interface ExampleOrder {
-  ticker: string;
-  side: 'yes';
-  action: 'buy';
-  contracts: number;
-  limitPrice: string;
-}
-
 /** At this limit or below, every ask passes the default price collar. */
 const LIMIT: Micros = 10n * CENT;
 const CONTRACTS = 5;
@@ -19,15 +11,10 @@ const CONTRACTS = 5;
  * Finds a small purchase that fills now and would probably still fill a while later: a cheap bracket of the day that
  * closes last. Undefined if no book has such an offer.
  */
-export function findFirstOrder(snapshot: Snapshot | undefined): ExampleOrder | undefined {
+export function findFirstOrder(snapshot: Snapshot | undefined) {
   if (!snapshot) return undefined;
-  const order: MarketableOrder = {
-    side: 'yes',
-    action: 'buy',
-    contracts: CONTRACTS,
-    limitPrice: LIMIT,
-    timeInForce: 'fill_or_kill',
-  };
+  const wanted = { side: 'yes', action: 'buy', contracts: CONTRACTS } as const;
+  const order: MarketableOrder = { ...wanted, limitPrice: LIMIT, timeInForce: 'fill_or_kill' };
   const found = snapshot.data.markets
     .flatMap((market) => {
       const book = snapshot.data.books.get(market.ticker);
@@ -45,6 +32,5 @@ export function findFirstOrder(snapshot: Snapshot | undefined): ExampleOrder | u
         b.market.closeTime.getTime() - a.market.closeTime.getTime() || Number(a.distance - b.distance),
     )[0];
   if (!found) return undefined;
-  const { ticker } = found.market;
-  return { ticker, side: 'yes', action: 'buy', contracts: CONTRACTS, limitPrice: formatDollars(LIMIT) };
+  return { ticker: found.market.ticker, ...wanted, limitPrice: formatDollars(LIMIT) };
 }

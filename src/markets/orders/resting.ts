@@ -114,8 +114,7 @@ export function createResting(context: WorkContext, { markets, snapshots, live }
     async stop(): Promise<void> {
       stopping.abort();
       await passes.running?.catch(() => undefined);
-      // If the database is unreachable, the lease expires.
-      await lease.release().catch(() => undefined);
+      await lease.release();
     },
   };
 }

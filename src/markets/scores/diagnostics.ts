@@ -9,22 +9,16 @@ const BINS = 10;
 export type ForecastOutcome = Pick<ForecastRecord, 'kind' | 'brackets'> & { outcome: number };
 export type Side = 'model' | 'market';
 
-export interface ReliabilityCount {
-  bin: number;
-  n: number;
-  probabilitySum: number;
-  wins: number;
-  /** Variance of `wins`, if every probability is right. One market's forecasts count as fully dependent. */
-  variance: number;
-}
+export type ReliabilityCount = ReturnType<typeof countReliability>[number];
 
 /** All records of one market must be in the same call. */
-export function countReliability(records: readonly ForecastOutcome[], side: Side): ReliabilityCount[] {
+export function countReliability(records: readonly ForecastOutcome[], side: Side) {
   const bins = Array.from({ length: BINS }, (_, bin) => ({
     bin,
     n: 0,
     probabilitySum: 0,
     wins: 0,
+    /** Variance of `wins`, if every probability is right. One market's forecasts count as fully dependent. */
     variance: 0,
   }));
   const deviations = bins.map(() => new Map<string, number>());

@@ -3,7 +3,7 @@ import { groupBy } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { meanAndVariance } from '../weather/weather.js';
 import { forecastOf, type DayForecast, type StationForecast } from '../learning/forecast.js';
-import { readReports, toTarget } from '../learning/queries.js';
+import { readReports, toTarget, type SourceNames } from '../learning/queries.js';
 import type { forecastRecords, ForecastRecord } from '../learning/table.js';
 import type { MarketEvent } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
@@ -29,9 +29,7 @@ export const targetOfRecord = ({
 }: Pick<ForecastRecord, 'kind' | 'station' | 'date' | 'hour'>): Target =>
   toTarget({ kind, stationId, date, hour });
 
-export interface RecordInputs {
-  marketSource: string;
-  forecastSource: string;
+export interface RecordInputs extends SourceNames {
   data: MarketData;
   events: readonly MarketEvent[];
   forecasts: ReadonlyMap<string, StationForecast>;

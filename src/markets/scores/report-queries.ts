@@ -119,9 +119,10 @@ export async function listStatedVersions(
 }
 
 export interface ReportQuery extends SourceNames {
+  /** Kinds are never averaged together. */
   kind: TemperatureKind;
   since: string;
-  /** Undefined: all stations. Likewise `leadHours`. */
+  /** For the hourly kind, an area. Undefined: all. Likewise `leadHours`. */
   station?: string | undefined;
   leadHours?: number | undefined;
 }

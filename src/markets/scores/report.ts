@@ -33,14 +33,7 @@ interface ScoresDeps extends Pick<WorkContext, 'db' | 'clock'> {
   calibration: Pick<CalibrationStore, 'current'>;
 }
 
-/** Undefined selects everything. */
-export interface ScoresQuery {
-  /** Kinds are never averaged together. */
-  kind: TemperatureKind;
-  /** For the hourly kind, an area. */
-  station?: string | undefined;
-  leadHours?: number | undefined;
-}
+export type ScoresQuery = Pick<ReportQuery, 'kind' | 'station' | 'leadHours'>;
 
 /** The last 90 days. */
 export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<ScoresAnswer> {

@@ -5,9 +5,9 @@ import { MINUTE_MS, type Clock } from '../../core/time.js';
 import type { TradingConfig } from '../config.js';
 import { createHttpModelSource } from '../weather/http-model.js';
 import type { Database } from '../../core/db/client.js';
-import type { ObservationPart, WeatherSource } from '../weather/weather.js';
-import { createIndexReader, type IndexReader } from '../weather/kalshi-index.js';
-import { createMinuteBook, type MinuteBook } from '../weather/minutes.js';
+import type { ObservationPart } from '../weather/weather.js';
+import { createIndexReader } from '../weather/kalshi-index.js';
+import { createMinuteBook } from '../weather/minutes.js';
 import { createGridpoints } from '../weather/gridpoints.js';
 import { createStationBulletins } from '../weather/station-bulletins.js';
 import { createObservationReader } from '../weather/nws-observations.js';
@@ -17,7 +17,6 @@ import { calibratedModel } from '../learning/calibrated.js';
 import type { FitBook } from '../learning/fits.js';
 import { signRequest, type VenueKey } from '../live/sign.js';
 import { isPlaced } from '../market/market.js';
-import type { MarketSource } from '../market/source.js';
 import { listHeldTickers, listRestingTickers } from '../ledger/queries.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { createKalshiClient } from '../venue/kalshi-client.js';
@@ -91,17 +90,10 @@ export interface SourceOptions extends Pick<WorkContext, 'clock' | 'log'> {
   fits?: () => FitBook;
 }
 
-export interface Sources {
-  markets: MarketSource;
-  weather: WeatherSource;
-  /** Undefined in a simulated world. */
-  index: IndexReader | undefined;
-  /** Undefined in a simulated world. */
-  minutes: MinuteBook | undefined;
-  world: Pick<SimulatedWorld, 'seed' | 'weather'>;
-}
+export type Sources = ReturnType<typeof createSources>;
 
-export function createSources(options: SourceOptions): Sources {
+/** `index` and `minutes` are undefined in a simulated world. */
+export function createSources(options: SourceOptions) {
   const { config, key, budget, interest, stream, clock, log, selection, fits } = options;
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, openMeteoApiKey, nwsBaseUrl, modelUrl } = config;
   const world = createWorld();
@@ -188,7 +180,7 @@ export const forecasterIn =
 
 function observationParts(
   { config, clock, log, observations = [] }: SourceOptions,
-  world: Sources['world'],
+  world: ReturnType<typeof createWorld>,
   isReal: boolean,
 ): ObservationPart[] {
   const weather = createSimulatedWeatherSource({ ...world, clock });

@@ -36,13 +36,16 @@ const isNews = (last: SQL): SQL => sql`(
   or (w.temperature is not null and ${last}.temperature is distinct from w.temperature)
 ) and (w.state <> 'provisional' or ${last}.state = 'provisional')`;
 
-/** By account key: with a position that can be paid now, or with no record of one of these events. */
-export const listHolders = (
+/** By account key. */
+export type ListAccounts = (
   orm: Orm,
   events: ReadonlyMap<string, SettlementEvent>,
   after: Account,
   limit: number,
-) =>
+) => Promise<Account[]>;
+
+/** With a position that can be paid now, or with no record of one of these events. */
+export const listHolders: ListAccounts = (orm, events, after, limit) =>
   selectRows<Account>(
     orm,
     sql`select distinct p.org_id as "orgId", p.mode
@@ -58,13 +61,8 @@ export const listHolders = (
     order by p.org_id, p.mode limit ${limit}`,
   );
 
-/** By account key: the last recorded event differs from the current one. */
-export const listOutdatedAccounts = (
-  orm: Orm,
-  events: ReadonlyMap<string, SettlementEvent>,
-  after: Account,
-  limit: number,
-) =>
+/** The last recorded event differs from the current one. */
+export const listOutdatedAccounts: ListAccounts = (orm, events, after, limit) =>
   selectRows<Account>(
     orm,
     sql`select distinct s.org_id as "orgId", s.mode

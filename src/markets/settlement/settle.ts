@@ -19,6 +19,7 @@ import {
   moveCash,
   readPositions,
   readRecorded,
+  type ListAccounts,
 } from './queries.js';
 import {
   doubtAbout,
@@ -197,11 +198,6 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
   /** Setting the clock back delays nothing. */
   const isRecent = (at: number) => Math.abs(clock.now() - at) < RECHECK_MS;
 
-  type List = (events: ReadonlyMap<string, SettlementEvent>, after: Account) => Promise<Account[]>;
-  const holders: List = (events, after) => listHolders(orm, events, after, ACCOUNTS_AT_ONCE);
-  const withOutdatedEvents: List = (events, after) =>
-    listOutdatedAccounts(orm, events, after, ACCOUNTS_AT_ONCE);
-
   /** @param mayContinue checked between parts of the work; once false, the rest is left to other instances */
   async function pass(
     snapshot: Snapshot,
@@ -211,7 +207,10 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
     const report: SettleReport = { events: 0, moved: 0, failed: 0 };
     const now = clock.now();
     ends.forget(isRecent);
-    const settleAll = async (tickersAfter: (after: string) => Promise<{ ticker: string }[]>, list: List) => {
+    const settleAll = async (
+      tickersAfter: (after: string) => Promise<{ ticker: string }[]>,
+      list: ListAccounts,
+    ) => {
       for (let last = '', page; ; last = page.at(-1)!.ticker) {
         page = await tickersAfter(last);
         if (page.length > 0) {
@@ -222,23 +221,24 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
         if (page.length < TICKERS_AT_ONCE) return true;
       }
     };
-    if (!(await settleAll((after) => listHeldTickers(orm, after, TICKERS_AT_ONCE), holders))) return report;
+    if (!(await settleAll((after) => listHeldTickers(orm, after, TICKERS_AT_ONCE), listHolders)))
+      return report;
     if (isRecent(checkedAt)) return report;
     const since = new Date(now - AMENDABLE_MS);
     const recent = (after: string) => listRecentTickers(orm, since, after, TICKERS_AT_ONCE);
-    if (await settleAll(recent, withOutdatedEvents)) checkedAt = now;
+    if (await settleAll(recent, listOutdatedAccounts)) checkedAt = now;
     return report;
   }
 
   async function walk(
     events: ReadonlyMap<string, SettlementEvent>,
-    list: List,
+    list: ListAccounts,
     report: SettleReport,
     mayContinue: () => Promise<boolean>,
   ): Promise<boolean> {
     for (let after = beforeAll; ;) {
       if (!(await mayContinue())) return false;
-      const accounts = await list(events, after);
+      const accounts = await list(orm, events, after, ACCOUNTS_AT_ONCE);
       for (const some of inChunks(accounts, PARALLEL))
         await Promise.all(some.map((account) => settleOne(account, events, report)));
       if (accounts.length < ACCOUNTS_AT_ONCE) return true;

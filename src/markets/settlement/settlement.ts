@@ -88,11 +88,7 @@ export function createSettlement(deps: SettlementDeps) {
     },
     async stop(): Promise<void> {
       stopping.abort();
-      const ended = Promise.allSettled(running)
-        .then(() => lease.release())
-        .catch((error: unknown) => {
-          log.warn({ err: error }, 'the lease of the settlement could not be returned; it will expire');
-        });
+      const ended = Promise.allSettled(running).then(() => lease.release());
       const late = new Promise<void>((resolve) => setTimeout(resolve, STOP_MS).unref());
       await Promise.race([ended, late]);
     },

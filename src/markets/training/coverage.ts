@@ -14,8 +14,6 @@ export interface DateRange {
   to: string;
 }
 
-export type Coverage = Awaited<ReturnType<typeof readCoverage>>;
-
 export interface CoverageSources extends SourceNames {
   runKinds: readonly TemperatureKind[];
   reportKinds: readonly TemperatureKind[];

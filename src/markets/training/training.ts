@@ -22,7 +22,7 @@ import {
   type Group,
   type TrainingCase,
 } from './make-fit.js';
-import { trainHoursInSteps, type TrainedHourFit } from './train-hours.js';
+import { trainHoursInSteps, type HourTrainingOptions, type TrainedHourFit } from './train-hours.js';
 import { lineOf } from '../learning/day-ahead.js';
 import { markOlder } from '../weather/versions.js';
 import { EARLIER_RUN, MAIN_MODEL } from '../weather/weather.js';
@@ -56,11 +56,9 @@ export interface Training {
   addedMixes: readonly Mix[];
 }
 
-export interface TrainingOptions {
+export interface TrainingOptions extends Omit<HourTrainingOptions, 'previous'> {
   /** Previous fits keep their id and time and are reused until their training set changes; see `makeFitInSteps`. */
   previous: FitBook;
-  newId: () => string;
-  hours?: readonly number[] | undefined;
 }
 
 /**
@@ -213,10 +211,8 @@ function spreadOrNone(cases: readonly TrainingCase[], least: number): TrainingCa
   return daysIn(real) >= least ? real : cases.map(withoutSpread);
 }
 
-interface PooledFit {
-  fit: Fit;
+interface PooledFit extends TrainedFit {
   isNew: boolean;
-  cases: readonly TrainingCase[];
 }
 
 /** Age of the first model's earlier run relative to its latest, in hours. */
@@ -226,7 +222,7 @@ const EARLIER_HOURS = LEAD_STEP_HOURS;
 function* trainMixesInSteps(
   pooled: readonly PooledFit[],
   trainedAt: Date,
-  { previous, newId }: { previous: FitBook; newId: () => string },
+  { previous, newId }: TrainingOptions,
 ): Steps<{ mixes: Mix[]; added: Mix[] }> {
   const errors = new Map<PooledFit, ModelError[]>();
   const recallErrors = (each: PooledFit): ModelError[] => {

@@ -10,7 +10,7 @@ import {
   findStationOfReport,
 } from '../market/stations.js';
 import { readEventTicker } from '../market/event.js';
-import type { MarketKind, TemperatureKind } from '../market/market.js';
+import type { Market, MarketKind, TemperatureKind } from '../market/market.js';
 import type { NoteKind } from '../market/source.js';
 import type { Place } from '../market/place.js';
 import type { KalshiOutcome } from './kalshi-schema.js';
@@ -25,13 +25,7 @@ export class ContradictionError extends Error {
   }
 }
 
-export interface MarketPlace {
-  kind: TemperatureKind;
-  station: Place;
-  date: string;
-  hour?: number;
-  bracket: Bracket;
-}
+export type MarketPlace = Pick<Market, 'kind' | 'station' | 'date' | 'hour' | 'bracket'>;
 
 export interface OtherMarket {
   kind: MarketKind;

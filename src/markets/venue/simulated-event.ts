@@ -139,20 +139,14 @@ export interface ListedEvent {
   books: readonly OrderBook[];
 }
 
-export interface EventState {
-  subject: SimulatedSubject;
-  eventTicker: string;
-  phase: Phase;
-  times: Pick<Market, 'openTime' | 'closeTime'>;
-  changedAt: Date;
-}
+export type EventState = ReturnType<typeof eventStateOf>;
 
 type Phase =
   | 'unopened'
   | 'reported'
   | Extract<MarketStatus, 'active' | 'closed' | 'determined' | 'finalized'>;
 
-export function eventStateOf({ seed }: WorldSeed, subject: SimulatedSubject, at: Date): EventState {
+export function eventStateOf({ seed }: WorldSeed, subject: SimulatedSubject, at: Date) {
   const eventTicker = writeEventTicker(seriesOf(subject), subject.date, subject.hour);
   const times = timesOf(subject);
   const { openTime, closeTime } = times;
