@@ -124,7 +124,6 @@ export const forecastRecords = pgTable(
     rawCrps: doublePrecision('raw_crps'),
     climateCrps: doublePrecision('climate_crps'),
     marketCrps: doublePrecision('market_crps'),
-    /** The model's probabilities of a value below the outcome and of a value at or below the outcome. */
   },
   (t) => [
     primaryKey({

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/sql.js';
+import { firstRow, selectRows } from '../../core/db/sql.js';
 import { newId } from '../../core/ids.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
@@ -24,18 +24,18 @@ export async function listPaperHoldings(
   return new Map(rows.map(({ ticker, ...holding }) => [ticker, holding]));
 }
 
-interface Watcher {
-  orgId: string;
-  userId: string;
-}
+type Watched = typeof watchedMarkets.$inferInsert;
 
-export async function listWatched(orm: Orm, { orgId, userId }: Watcher): Promise<ReadonlySet<string>> {
+export async function listWatched(
+  orm: Orm,
+  { orgId, userId }: Omit<Watched, 'city'>,
+): Promise<ReadonlySet<string>> {
   const { city } = watchedMarkets;
   const own = and(eq(watchedMarkets.orgId, orgId), eq(watchedMarkets.userId, userId));
   return new Set((await orm.select({ city }).from(watchedMarkets).where(own)).map((row) => row.city));
 }
 
-export async function setWatched(tx: Tx, watched: Watcher & { city: string }, isWatched: boolean) {
+export async function setWatched(tx: Tx, watched: Watched, isWatched: boolean) {
   const { orgId, userId, city } = watchedMarkets;
   if (isWatched) await tx.insert(watchedMarkets).values(watched).onConflictDoNothing();
   else
@@ -104,13 +104,13 @@ export async function openPaperAccount(
     from opened`);
 }
 
-export async function findAccount(orm: Orm, account: Account) {
-  const [found] = await orm
-    .select({ cash: tradingAccounts.cash, openedAt: tradingAccounts.openedAt })
-    .from(tradingAccounts)
-    .where(ofAccount(tradingAccounts, account));
-  return found;
-}
+export const findAccount = (orm: Orm, account: Account) =>
+  firstRow(
+    orm
+      .select({ cash: tradingAccounts.cash, openedAt: tradingAccounts.openedAt })
+      .from(tradingAccounts)
+      .where(ofAccount(tradingAccounts, account)),
+  );
 
 /** Includes closed positions. */
 export async function findPosition(

@@ -26,7 +26,7 @@ export function openLiveAccount(
   { orgId, cash, foreignPositions, at }: OpenedAccount,
 ): Promise<void> {
   return orm.transaction(async (tx) => {
-    await insertAccount(tx, orgId, 0n, at);
+    await insertAccount(tx, orgId, at);
     const before = (await lockAccount(tx, { orgId, mode: 'live' }))!;
     await insertLiveAccount(tx, {
       orgId,

@@ -20,14 +20,12 @@ export type LiveOrderRow = typeof tradingOrders.$inferSelect;
 export const findLiveAccount = (orm: Orm, orgId: string): Promise<LiveAccountRow | undefined> =>
   firstRow(orm.select().from(liveAccounts).where(eq(liveAccounts.orgId, orgId)));
 
-/** False if the account already existed. */
-export async function insertAccount(tx: Orm, orgId: string, cash: Micros, at: Date): Promise<boolean> {
-  const rows = await tx
+/** Opens it without cash; an existing account stays as it is. */
+export async function insertAccount(tx: Orm, orgId: string, at: Date): Promise<void> {
+  await tx
     .insert(tradingAccounts)
-    .values({ orgId, mode: MODE, cash, openedAt: at })
-    .onConflictDoNothing()
-    .returning({ orgId: tradingAccounts.orgId });
-  return rows.length > 0;
+    .values({ orgId, mode: MODE, cash: 0n, openedAt: at })
+    .onConflictDoNothing();
 }
 
 export async function insertLiveAccount(tx: Orm, row: LiveAccountRow): Promise<void> {
@@ -94,22 +92,21 @@ export function listHinted(
 }
 
 /** Newest first. `fromId` is the lowest id possible at the start of the period. */
-export function listOrdersSince(
+export const listOrdersSince = (
   orm: Orm,
   orgId: string,
   fromId: string,
   limit: number,
-): Promise<LiveOrderRow[]> {
-  return orm
+): Promise<LiveOrderRow[]> =>
+  orm
     .select()
     .from(tradingOrders)
     .where(and(isLive(tradingOrders, orgId), gte(tradingOrders.id, fromId)))
     .orderBy(desc(tradingOrders.id))
     .limit(limit);
-}
 
-export function listOrdersNamed(orm: Orm, orgId: string, names: string[]): Promise<LiveOrderRow[]> {
-  return orm
+export const listOrdersNamed = (orm: Orm, orgId: string, names: string[]): Promise<LiveOrderRow[]> =>
+  orm
     .select()
     .from(tradingOrders)
     .where(
@@ -118,7 +115,6 @@ export function listOrdersNamed(orm: Orm, orgId: string, names: string[]): Promi
         sql`${tradingOrders.clientOrderId} = any(${textArray(names)}::text[])`,
       ),
     );
-}
 
 export function listSettledSince(orm: Orm, orgId: string, since: Date, limit: number) {
   const { ticker, side, contracts, cashChange } = tradingSettlements;

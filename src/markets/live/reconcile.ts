@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { v7 as uuid } from 'uuid';
+import { firstIdOf } from '../../core/ids.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { findAccount, listHoldings } from '../ledger/queries.js';
 import type { Orm } from '../../core/db/client.js';
@@ -69,7 +69,7 @@ export async function compareAccounts(
   const listed = await venue.listTransfers(signal);
 
   const account = await findLiveAccount(orm, orgId);
-  const recent = await listOrdersSince(orm, orgId, lowestId(since + EDGE_MS), MAX_ORDERS);
+  const recent = await listOrdersSince(orm, orgId, firstIdOf(since + EDGE_MS), MAX_ORDERS);
   const named = await listOrdersNamed(
     orm,
     orgId,
@@ -132,8 +132,6 @@ async function chooseUnbooked(
 const distinct = (orders: LiveOrderRow[]): OurOrder[] => [
   ...new Map(orders.map((order) => [order.id, order])).values(),
 ];
-
-const lowestId = (ms: number): string => uuid({ msecs: ms, random: new Uint8Array(16), seq: 0 });
 
 export interface ReconcileDeps extends RecoverDeps {
   status: LiveStatus;

@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, inArray, sql, type SQL } from 'drizzle-orm';
-import { intArray, textArray, selectRows } from '../../core/db/sql.js';
+import { firstRow, intArray, textArray, selectRows } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS } from '../../core/time.js';
 import { listenersOf, type Listener } from '../../accounts/webhooks/outbox.js';
@@ -233,13 +233,12 @@ export async function findTrade(orm: Orm, orgId: string, by: { id: string } | { 
   return { order, fills: await listFills(orm, orgId, [order.id]) };
 }
 
-export function listFills(orm: Orm, orgId: string, orderIds: string[]): Promise<FillRow[]> {
-  return orm
+export const listFills = (orm: Orm, orgId: string, orderIds: string[]): Promise<FillRow[]> =>
+  orm
     .select()
     .from(tradingFills)
     .where(and(eq(tradingFills.orgId, orgId), inArray(tradingFills.orderId, orderIds)))
     .orderBy(tradingFills.orderId, tradingFills.n);
-}
 
 export function listOrders(orm: Orm, { orgId, mode, ticker, cursor, limit }: ListFilter) {
   const modes = mode ? [mode] : tradeModes;
@@ -292,33 +291,31 @@ export async function listRestingMarkets(
 }
 
 /** Oldest first. The account's limit on open orders bounds the list. */
-export function listResting(orm: Orm, account: Account, ticker: string): Promise<OrderRow[]> {
-  return orm
+export const listResting = (orm: Orm, account: Account, ticker: string): Promise<OrderRow[]> =>
+  orm
     .select()
     .from(tradingOrders)
     .where(and(ofAccount(tradingOrders, account), eq(tradingOrders.ticker, ticker), isResting))
     .orderBy(asc(tradingOrders.id));
-}
 
 /** Paper only: the documentation must not suggest cancelling a live order. */
-export async function findNewestResting(orm: Orm, orgId: string): Promise<OrderRow | undefined> {
-  const [order] = await orm
-    .select()
-    .from(tradingOrders)
-    .where(and(ofAccount(tradingOrders, { orgId, mode: 'paper' }), isResting))
-    .orderBy(desc(tradingOrders.id))
-    .limit(1);
-  return order;
-}
+export const findNewestResting = (orm: Orm, orgId: string): Promise<OrderRow | undefined> =>
+  firstRow(
+    orm
+      .select()
+      .from(tradingOrders)
+      .where(and(ofAccount(tradingOrders, { orgId, mode: 'paper' }), isResting))
+      .orderBy(desc(tradingOrders.id))
+      .limit(1),
+  );
 
-export function listRestingLive(orm: Orm, limit: number): Promise<OrderRow[]> {
-  return orm
+export const listRestingLive = (orm: Orm, limit: number): Promise<OrderRow[]> =>
+  orm
     .select()
     .from(tradingOrders)
     .where(and(eq(tradingOrders.mode, 'live'), isResting))
     .orderBy(asc(tradingOrders.ticker), asc(tradingOrders.orgId), asc(tradingOrders.id))
     .limit(limit);
-}
 
 const LEARNED_DAYS = 30;
 const ENOUGH_ORDERS = 30;

@@ -1,8 +1,8 @@
 import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, lt, sql } from 'drizzle-orm';
-import { v7 as uuid } from 'uuid';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { firstRow } from '../../core/db/sql.js';
+import { firstIdOf } from '../../core/ids.js';
 import { memberships, users } from '../../accounts/organizations/table.js';
 import {
   isOpen,
@@ -98,8 +98,9 @@ export const listOrders = (
         ofAccount(tradingOrders, { orgId, mode }),
         statuses && inArray(tradingOrders.status, [...statuses]),
         seriesTickers && inArray(tradingOrders.seriesTicker, [...seriesTickers]),
-        from && gte(tradingOrders.id, lowestId(from)),
-        until && lt(tradingOrders.id, lowestId(until)),
+        // Ids begin with a timestamp, so their index also serves time ranges.
+        from && gte(tradingOrders.id, firstIdOf(from.getTime())),
+        until && lt(tradingOrders.id, firstIdOf(until.getTime())),
         after && isAfter(after, sort),
       ),
     )
@@ -122,19 +123,17 @@ function isAfter({ id, ticker }: OrderPosition, sort: OrderSort) {
   return sql`(${tradingOrders.ticker}, ${tradingOrders.id}) > (${ticker}, ${id}::uuid)`;
 }
 
-/** Ids begin with a timestamp, so their index also serves time ranges. */
-const lowestId = (at: Date): string => uuid({ msecs: at.getTime(), seq: 0, random: new Uint8Array(16) });
-
 /** Returns the last recorded place of a live order. */
-export async function findPlace(orm: Orm, orgId: string, orderId: string) {
+export function findPlace(orm: Orm, orgId: string, orderId: string) {
   const { at, venueAhead, paperAhead } = queuePositions;
-  const [row] = await orm
-    .select({ at, venueAhead, paperAhead })
-    .from(queuePositions)
-    .where(and(eq(queuePositions.orgId, orgId), eq(queuePositions.orderId, orderId)))
-    .orderBy(desc(at))
-    .limit(1);
-  return row;
+  return firstRow(
+    orm
+      .select({ at, venueAhead, paperAhead })
+      .from(queuePositions)
+      .where(and(eq(queuePositions.orgId, orgId), eq(queuePositions.orderId, orderId)))
+      .orderBy(desc(at))
+      .limit(1),
+  );
 }
 
 export const listFills = (orm: Orm, orgId: string, orderId: string, limit: number) =>

@@ -1,6 +1,7 @@
 import type { WorkContext } from '../../core/http/context.js';
 import { groupBy } from '../../core/collections.js';
 import type { Orm } from '../../core/db/client.js';
+import { inSnapshot } from '../../core/db/sql.js';
 import { expectedPayout } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import type { TradeMode } from '../ledger/orders-table.js';
@@ -53,20 +54,17 @@ export type AccountBook = Awaited<ReturnType<typeof readBooked>>;
 
 /** One snapshot, so that cash spent by a fill never appears next to the position from before the fill. */
 const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
-  orm.transaction(
-    async (tx) => {
-      const account = await findAccount(tx, { orgId, mode });
-      const sums = await sumPositions(tx, orgId, mode);
-      const transfers = mode === 'live' ? await sumTransfers(tx, orgId, mode) : 0n;
-      const positions = await listOpenPositions(tx, orgId, mode, MAX_POSITIONS + 1);
-      const pending = await sumReserved(tx, orgId, mode);
-      const openOrders = pending.count > 0 ? await listOpenOrders(tx, orgId, mode, MAX_OPEN_ORDERS) : [];
-      const tickers = positions.map(({ ticker }) => ticker);
-      const lastEvents = await listLastSettlementEvents(tx, orgId, mode, tickers);
-      return { account, sums, transfers, positions, pending, openOrders, lastEvents };
-    },
-    { isolationLevel: 'repeatable read', accessMode: 'read only' },
-  );
+  inSnapshot(orm, async (tx) => {
+    const account = await findAccount(tx, { orgId, mode });
+    const sums = await sumPositions(tx, orgId, mode);
+    const transfers = mode === 'live' ? await sumTransfers(tx, orgId, mode) : 0n;
+    const positions = await listOpenPositions(tx, orgId, mode, MAX_POSITIONS + 1);
+    const pending = await sumReserved(tx, orgId, mode);
+    const openOrders = pending.count > 0 ? await listOpenOrders(tx, orgId, mode, MAX_OPEN_ORDERS) : [];
+    const tickers = positions.map(({ ticker }) => ticker);
+    const lastEvents = await listLastSettlementEvents(tx, orgId, mode, tickers);
+    return { account, sums, transfers, positions, pending, openOrders, lastEvents };
+  });
 
 export function valuePortfolio(mode: TradeMode, booked: AccountBook, snapshot: Snapshot | undefined) {
   const { account, sums, transfers, pending, openOrders } = booked;

@@ -42,14 +42,13 @@ export async function sumTransfers(orm: Orm, orgId: string, mode: TradeMode): Pr
 
 export type PositionRow = Awaited<ReturnType<typeof listOpenPositions>>[number];
 
-export function listOpenPositions(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
-  return orm
+export const listOpenPositions = (orm: Orm, orgId: string, mode: TradeMode, limit: number) =>
+  orm
     .select({ ...getTableColumns(tradingPositions), label: labelOf })
     .from(tradingPositions)
     .where(and(ofAccount(tradingPositions, { orgId, mode }), gt(tradingPositions.contracts, 0)))
     .orderBy(asc(tradingPositions.ticker))
     .limit(limit);
-}
 
 const isOpen = (orgId: string, mode: TradeMode) =>
   and(
@@ -68,8 +67,8 @@ export async function sumReserved(orm: Orm, orgId: string, mode: TradeMode) {
 
 export type OpenOrderRow = Awaited<ReturnType<typeof listOpenOrders>>[number];
 
-export function listOpenOrders(orm: Orm, orgId: string, mode: TradeMode, limit: number) {
-  return orm
+export const listOpenOrders = (orm: Orm, orgId: string, mode: TradeMode, limit: number) =>
+  orm
     .select({
       id: tradingOrders.id,
       ticker: tradingOrders.ticker,
@@ -89,7 +88,6 @@ export function listOpenOrders(orm: Orm, orgId: string, mode: TradeMode, limit: 
     .where(isOpen(orgId, mode))
     .orderBy(asc(tradingOrders.id))
     .limit(limit);
-}
 
 export type LastSettlementEvent = Awaited<ReturnType<typeof listLastSettlementEvents>>[number];
 

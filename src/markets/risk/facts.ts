@@ -2,13 +2,19 @@ import { DAY_MS } from '../../core/time.js';
 import type { Orm } from '../../core/db/client.js';
 import type { TradeMode, tradingOrders } from '../ledger/orders-table.js';
 import type { tradingPositions } from '../ledger/portfolio-table.js';
-import { switchStates, type SwitchState } from '../ledger/risk-table.js';
+import { switchStates } from '../ledger/risk-table.js';
 import type { Side } from '../market/book.js';
 import { parseCount } from '../market/contracts.js';
 import type { Micros } from '../market/money.js';
 import { marketAccesses, type MarketAccess } from '../../accounts/organizations/table.js';
 import { toEffectiveLimits, type DeclaredLimits, type RiskLimits } from './limits.js';
-import { selectRisk, type StoredPermissions, type StoredRisk, type StoredSwitch } from './queries.js';
+import {
+  selectRisk,
+  type StoredPermissions,
+  type StoredRisk,
+  type StoredSwitch,
+  type SwitchInput,
+} from './queries.js';
 
 export const midnightOf = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);
 
@@ -72,7 +78,7 @@ function toAccess(stored: string | null): MarketAccess {
   return access;
 }
 
-function toSwitch(stored: StoredSwitch | null | undefined): Switch {
+function toSwitch(stored: StoredSwitch | null | undefined): SwitchInput {
   if (!stored) return { state: 'open', reason: null };
   const state = switchStates.find((one) => one === stored.state);
   if (!state) throw new RangeError(`${stored.state} is not a switch state`);
@@ -116,12 +122,7 @@ function toSide(text: string): Side {
 export const switchOwners = ['service', 'operator', 'own'] as const;
 export type SwitchOwner = (typeof switchOwners)[number];
 
-interface Switch {
-  state: SwitchState;
-  reason: string | null;
-}
-
-type Switches = Record<SwitchOwner, Switch>;
+type Switches = Record<SwitchOwner, SwitchInput>;
 
 export type HeldPosition = Pick<
   typeof tradingPositions.$inferSelect,

@@ -2,6 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
 import { selectRows } from '../../core/db/sql.js';
+import { firstIdOf } from '../../core/ids.js';
 import { users } from '../../accounts/organizations/table.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { riskLimits, serviceSwitch, tradingSwitches, type SwitchState } from '../ledger/risk-table.js';
@@ -238,14 +239,13 @@ export async function selectLargestOrders(
   orm: Orm,
   { orgId, mode, midnight }: { orgId: string; mode: TradeMode; midnight: Date },
 ) {
-  const firstId = `${midnight.getTime().toString(16).padStart(12, '0')}${'0'.repeat(20)}`;
   const [row] = await selectRows<{ largest: string; dearest: string }>(
     orm,
     sql`
     select coalesce(max(contracts), 0)::text as "largest",
       coalesce(max(trunc(limit_price * contracts) + fees) filter (where action = 'buy'), 0)::text as "dearest"
     from trading_orders
-    where org_id = ${orgId}::uuid and mode = ${mode} and id >= ${firstId}::uuid`,
+    where org_id = ${orgId}::uuid and mode = ${mode} and id >= ${firstIdOf(midnight.getTime())}::uuid`,
   );
   return { largestOrder: Number(row!.largest), dearestOrder: BigInt(row!.dearest) };
 }

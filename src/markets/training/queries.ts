@@ -27,13 +27,12 @@ const trainedIn = (t: Trained, { forecastSource, marketSource }: SourceNames, { 
 /** Maximum number of fits deleted per statement; the next clean-up deletes the rest. */
 const FITS_DELETED_AT_ONCE = 500;
 
-export async function insertFits(orm: Orm, sources: SourceNames, fits: readonly TrainedFit[]): Promise<void> {
-  await insertRows(
+export const insertFits = (orm: Orm, sources: SourceNames, fits: readonly TrainedFit[]): Promise<void> =>
+  insertRows(
     orm,
     forecastFits,
     fits.map((trained) => toRow(sources, trained)),
   );
-}
 
 function toRow(sources: SourceNames, { fit, cases }: TrainedFit): typeof forecastFits.$inferInsert {
   return {
@@ -57,12 +56,12 @@ function toRow(sources: SourceNames, { fit, cases }: TrainedFit): typeof forecas
   };
 }
 
-export async function insertHourFits(
+export const insertHourFits = (
   orm: Orm,
   sources: SourceNames,
   fits: readonly TrainedHourFit[],
-): Promise<void> {
-  await insertRows(
+): Promise<void> =>
+  insertRows(
     orm,
     sameDayFits,
     fits.map(({ fit, cases }) => ({
@@ -79,7 +78,6 @@ export async function insertHourFits(
       ]),
     })),
   );
-}
 
 type TrainingRow = (typeof sameDayFits.$inferInsert)['training'][number];
 

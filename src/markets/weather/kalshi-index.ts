@@ -71,14 +71,6 @@ const HOURS_KEPT_MS = 3 * DAY_MS;
 /** `degraded` means that a station was absent or substituted; markets still settle on the value. */
 const eligible = new Set(['normal', 'degraded']);
 
-interface IndexMember {
-  stationId: string;
-  /** Share of the index; all weights add up to 1. */
-  weight: number;
-  /** Assumed bias of the station relative to the other stations, in °C; positive if too warm. */
-  offsetC: number;
-}
-
 export interface IndexState {
   /** The venue's id of the city. */
   cityId: string;
@@ -87,11 +79,7 @@ export interface IndexState {
   /** The newest value eligible for settlement; null before the first. */
   latest: { at: Date; temperatureF: number; status: 'normal' | 'degraded' } | null;
   /** The calibration in effect; null until the venue has published one. */
-  calibration: {
-    version: string;
-    effectiveAt: Date;
-    members: readonly IndexMember[];
-  } | null;
+  calibration: ReturnType<typeof calibrationOf>;
   problem: string | null;
 }
 
@@ -143,7 +131,7 @@ export function createIndexReader(options: IndexOptions) {
 }
 
 /** The venue names a station's one-minute readings by its ICAO code and `1M`. */
-const stationOf = ({ stationId }: Pick<IndexMember, 'stationId'>): string => stationId.replace(/1M$/, '');
+const stationOf = ({ stationId }: { stationId: string }): string => stationId.replace(/1M$/, '');
 
 type Pace = ReturnType<typeof createPace>;
 
@@ -299,10 +287,7 @@ function createHours(area: IndexArea) {
 }
 
 /** Returns the calibration in effect; weekly calibrations are published in advance. */
-function calibrationOf(
-  calibrations: readonly z.output<typeof calibrationSchema>[] | undefined,
-  now: number,
-): IndexState['calibration'] {
+function calibrationOf(calibrations: readonly z.output<typeof calibrationSchema>[] | undefined, now: number) {
   const present = calibrations?.findLast(({ effective_at_ms: from }) => from <= now);
   if (!present) return null;
   return {
@@ -310,7 +295,9 @@ function calibrationOf(
     effectiveAt: new Date(present.effective_at_ms),
     members: present.stations.map(({ station_id: stationId, weight, offset_c: offsetC }) => ({
       stationId,
+      /** Share of the index; all weights add up to 1. */
       weight,
+      /** Assumed bias of the station relative to the other stations, in °C; positive if too warm. */
       offsetC,
     })),
   };

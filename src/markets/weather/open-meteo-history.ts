@@ -117,8 +117,8 @@ async function readRunsOf(
       { model: model ?? asked, problems: problems.slice(0, 10) },
       'past forecasts of places are left out',
     );
-  return matched.flatMap(([place, { hourly }]) => {
-    return daysBetween(first, to)
+  return matched.flatMap(([place, { hourly }]) =>
+    daysBetween(first, to)
       .flatMap((date) => targetsOn(place, date))
       .flatMap((target) => {
         const { end } = spanOf(place, target);
@@ -130,8 +130,8 @@ async function readRunsOf(
           const modelRunAt = newestRun(lastHourOf(place, target), i + 1, runMs);
           return [{ ...(model && { model }), ...target, modelRunAt, fetchedAt, membersF: [valueF] }];
         });
-      });
-  });
+      }),
+  );
 }
 
 const lastHourOf = (place: Place, target: Target): number => {

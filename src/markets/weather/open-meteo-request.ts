@@ -1,13 +1,10 @@
 import type { z } from 'zod';
-import { readJson } from './read-json.js';
+import { readJson, type JsonRequest } from './read-json.js';
 
-interface OpenMeteoRequest<T extends z.ZodType> {
-  url: string;
+interface OpenMeteoRequest<T extends z.ZodType> extends Pick<JsonRequest<T>, 'url' | 'schema' | 'signal'> {
   query?: Record<string, string>;
   /** Subscription key; if undefined, the free service for non-commercial use is used. */
   apiKey: string | undefined;
-  schema: T;
-  signal: AbortSignal;
 }
 
 /** Sends a request to Open-Meteo. Error messages omit the query and hide the key if a response repeats it. */

@@ -91,7 +91,7 @@ export class UnexpectedStatusError extends UnexpectedAnswerError {
   }
 }
 
-interface JsonRequest<T extends z.ZodType> {
+export interface JsonRequest<T extends z.ZodType> {
   url: string;
   headers?: Record<string, string>;
   schema: T;
