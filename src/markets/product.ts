@@ -90,7 +90,8 @@ export const markets: Product = {
       }),
     });
     const { refresher, background, live, isReplay } = trading;
-    const filling: Filling = { trades: false, forecasts: false };
+    /** Parts of the demo's past that are still being filled in. */
+    const filling = { trades: false, forecasts: false };
     return {
       services: { trading },
       readOwnPart: createOwnMarketsReader({ ...context, ...trading }),
@@ -137,16 +138,10 @@ export const markets: Product = {
   },
 };
 
-/** The demo's past is still being filled in. */
-interface Filling {
-  trades: boolean;
-  forecasts: boolean;
-}
-
 /** The demo's pages show that their numbers are invented and which parts are missing. */
 function markInvented(
   { config: { production, trading } }: Pick<Context, 'config'>,
-  filling: Readonly<Filling>,
+  filling: Readonly<Record<'trades' | 'forecasts', boolean>>,
 ): RequestHandler {
   const isInvented = !production && trading.marketSource === 'simulated';
   return (_req, res, next) => {

@@ -13,11 +13,6 @@ interface Entry {
   from: { market: ListedMarket; book: OrderBook; probability: number | null; state: string };
 }
 
-interface Removal {
-  stationId: string | null;
-  removedAt: number;
-}
-
 /** About an hour at 30 snapshots a second. Readers absent for longer get a full snapshot. */
 const KEPT_REMOVALS = 100_000;
 
@@ -29,7 +24,7 @@ const MAX_EVENTS = 64;
  */
 export function createMarketFeed(instance: string) {
   let entries = new Map<string, Entry>();
-  const removals = new Map<string, Removal>();
+  const removals = new Map<string, { stationId: string | null; removedAt: number }>();
   const events = new Map<string, Buffer>();
   let oldestRemoval = 0;
   let sequence = 0;

@@ -1,15 +1,8 @@
-import type { Logger } from 'pino';
-import type { Database } from '../../core/db/client.js';
 import { readOrderGroup } from './answer.js';
 import { findLiveAccount, updateLiveAccount } from './queries.js';
-import type { Venue } from './venue.js';
+import type { RecoverDeps } from './order-status.js';
 
-interface GroupDeps {
-  db: Pick<Database, 'orm'>;
-  venue: Venue;
-  now: () => number;
-  log: Logger;
-}
+type GroupDeps = Pick<RecoverDeps, 'db' | 'venue' | 'now' | 'log'>;
 
 /** If the group cannot be read, orders are sent without one. */
 async function findOrderGroup({ db, log }: GroupDeps, orgId: string): Promise<string | undefined> {

@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import { MINUTE_MS } from '../../core/time.js';
 import { buildSnapshot, buildSnapshotInSteps } from '../snapshot/build-snapshot.js';
-import type { ForecastModel } from '../learning/forecast.js';
 import type { MarketSource } from '../market/source.js';
-import type { Refresher } from '../snapshot/refresh.js';
+import type { RefreshDeps, Refresher } from '../snapshot/refresh.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { inSlices } from '../../core/steps.js';
 import { readTape, TapeError, type TapeEntry } from './reader.js';
@@ -79,11 +77,7 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions) {
   };
 }
 
-interface PlayDeps {
-  store: SnapshotStore;
-  model: ForecastModel;
-  log: Logger;
-}
+type PlayDeps = Pick<RefreshDeps, 'store' | 'model' | 'log'>;
 
 async function findFirst(
   entries: AsyncGenerator<TapeEntry>,

@@ -25,6 +25,7 @@ import {
   readReports,
   readRuns,
   type KnownRun,
+  type SourceNames,
 } from '../learning/queries.js';
 import { climateReports, observedHours } from '../learning/table.js';
 
@@ -97,18 +98,9 @@ const FURTHEST_DAYS = 5;
 /** Rows per write, to limit how long the event loop is blocked. */
 const CHUNK = 500;
 
-interface LongPast {
-  kind: DailyKind;
-  stationId: string;
-  days: number;
-  least: number;
-}
-
-interface ArchiveOptions {
+interface ArchiveOptions extends SourceNames {
   db: Pick<Database, 'orm'>;
-  forecastSource: string;
   furtherModels?: readonly string[] | undefined;
-  marketSource: string;
 }
 
 export type Archive = ReturnType<typeof createArchive>;
@@ -176,7 +168,7 @@ export function createArchive(options: ArchiveOptions) {
     /** Returns the hourly reports known at a time, over the 65 days before it. */
     hoursAsOf: (at: Date) => readKnownHours(options, at),
     /** Years of one station, with the first model's runs thinned to one per half day; undefined if they are too few. */
-    longAsOf: (at: Date, wanted: LongPast) => readLong(options, at, wanted),
+    longAsOf: (at: Date, wanted: Parameters<typeof readLong>[2]) => readLong(options, at, wanted),
     /** @param long separate date limit for the first model's daily runs and for reports */
     async deleteBefore(date: string, long: string): Promise<void> {
       await deleteOldRuns(orm, date, long);
@@ -229,7 +221,7 @@ async function readKnownHours(
 async function readLong(
   { db: { orm }, forecastSource, marketSource }: ArchiveOptions,
   at: Date,
-  { kind, stationId, days, least }: LongPast,
+  { kind, stationId, days, least }: { kind: DailyKind; stationId: string; days: number; least: number },
 ): Promise<KnownHistory | undefined> {
   const first = await readFirstDate(orm, { forecastSource, kind, stationId });
   if (first === undefined || first > dateBefore(at, least)) return undefined;
