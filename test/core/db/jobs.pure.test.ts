@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { startJobs, type Job } from '../../../src/core/db/jobs.js';
+import { createLease, startJobs, type Job } from '../../../src/core/db/jobs.js';
+import type { Orm } from '../../../src/core/db/client.js';
 import { createLifecycle } from '../../../src/core/http/context.js';
 import { createMetrics } from '../../../src/core/metrics.js';
 
@@ -131,4 +132,16 @@ it('a job that throws synchronously stops nothing', async () => {
     () => vi.advanceTimersByTimeAsync(60_000).then(() => undefined),
   );
   expect(lines).toMatchObject([{ err: { message: 'at once' } }]);
+});
+
+it('a lease that cannot be returned is logged and fails nobody', async () => {
+  const execute = vi
+    .fn()
+    .mockResolvedValueOnce({ rows: [{}] })
+    .mockRejectedValue(new Error('gone'));
+  const db = { orm: { execute } as unknown as Orm };
+  const lease = createLease({ db, lifecycle: createLifecycle(), log }, 'a-job', { lengthSeconds: 60 });
+  expect(await lease.hold()).toBe(true);
+  await lease.release();
+  expect(lines).toMatchObject([{ name: 'a-job', err: { message: 'gone' } }]);
 });
