@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { RequestHandler } from 'express';
 import { z } from 'zod';
+import { namedObject } from '../core/http/fields.js';
 import { AppError } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import { notFound } from '../core/http/problem.js';
@@ -13,16 +14,14 @@ interface HealthDeps extends Context {
 
 const healthSchema = z.object({ status: z.literal('ok') }).meta({ id: 'Health' });
 
-const readinessSchema = z
-  .object({
-    status: z.enum(['starting', 'draining', ...databaseStates]),
-    reason: z.string().optional().meta({ description: "The problem that needs an operator's attention." }),
-    groupsAway: z.array(z.string()).optional().meta({
-      description:
-        'In a sharded database: the groups that cannot be reached. Calls of their Organizations get 503; all others are served.',
-    }),
-  })
-  .meta({ id: 'Readiness' });
+const readinessSchema = namedObject('Readiness', {
+  status: z.enum(['starting', 'draining', ...databaseStates]),
+  reason: z.string().optional().meta({ description: "The problem that needs an operator's attention." }),
+  groupsAway: z.array(z.string()).optional().meta({
+    description:
+      'In a sharded database: the groups that cannot be reached. Calls of their Organizations get 503; all others are served.',
+  }),
+});
 
 export const healthRoutes = [
   defineRoute({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
+import { idField, namedObject, nextCursorField, timeField } from '../../core/http/fields.js';
 import { text, timeInput, withoutRepeats } from '../../core/http/validate.js';
 import { organizationFields } from '../identity/organizations/schema.js';
 import { scopes } from './scopes.js';
@@ -78,24 +78,20 @@ export const apiKeySchema = z
   })
   .meta({ id: 'ApiKey', description: 'An API key without its secret.' });
 
-export const ownKeySchema = z
-  .object({
-    apiKey: apiKeySchema,
-    organization: z.object(organizationFields),
-  })
-  .meta({ id: 'OwnApiKey' });
+export const ownKeySchema = namedObject('OwnApiKey', {
+  apiKey: apiKeySchema,
+  organization: z.object(organizationFields),
+});
 
 const secretField = z
   .string()
   .regex(/^org_(live|test)_[0-9A-Za-z]{32}$/)
   .describe('The secret of the new key. It is shown only here: store it now.');
 
-export const apiKeyListSchema = z
-  .object({
-    apiKeys: z.array(apiKeySchema).describe('Newest first.'),
-    nextCursor: nextCursorField,
-  })
-  .meta({ id: 'ApiKeyList' });
+export const apiKeyListSchema = namedObject('ApiKeyList', {
+  apiKeys: z.array(apiKeySchema).describe('Newest first.'),
+  nextCursor: nextCursorField,
+});
 
 export const apiKeyAnswerSchema = z.object({ apiKey: apiKeySchema }).meta({ id: 'ApiKeyAnswer' });
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { timeField } from '../../core/http/fields.js';
+import { namedObject, timeField } from '../../core/http/fields.js';
 import { text, withoutRepeats } from '../../core/http/validate.js';
 import { emailSchema } from '../identity/operator/schema.js';
 import { contrastOf, hasContrast } from './accent.js';
@@ -64,11 +64,9 @@ export const portalSessionInputSchema = z
   )
   .meta({ id: 'PortalSessionInput' });
 
-export const portalSessionSchema = z
-  .object({
-    url: z
-      .url()
-      .describe('Open it within 10 minutes, as a page or in an `iframe`. It works once and holds a secret.'),
-    expiresAt: timeField('When the session ends.'),
-  })
-  .meta({ id: 'PortalSession' });
+export const portalSessionSchema = namedObject('PortalSession', {
+  url: z
+    .url()
+    .describe('Open it within 10 minutes, as a page or in an `iframe`. It works once and holds a secret.'),
+  expiresAt: timeField('When the session ends.'),
+});

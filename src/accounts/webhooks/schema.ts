@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
+import { idField, namedObject, nextCursorField, timeField } from '../../core/http/fields.js';
 import { text, timeInput, withoutRepeats } from '../../core/http/validate.js';
 import { formats } from './chat.js';
 import { deliveryStatuses } from './table.js';
@@ -99,16 +99,14 @@ export const webhookListSchema = z
 
 export const webhookAnswerSchema = z.object({ webhook: webhookSchema }).meta({ id: 'WebhookAnswer' });
 
-export const newWebhookSchema = z
-  .object({
-    webhook: webhookSchema,
-    secret: z
-      .string()
-      .regex(/^whsec_[\w+/]{43}=$/)
-      .nullable()
-      .describe('Verifies messages. It is shown only here: store it now. `null` for a chat.'),
-  })
-  .meta({ id: 'NewWebhook' });
+export const newWebhookSchema = namedObject('NewWebhook', {
+  webhook: webhookSchema,
+  secret: z
+    .string()
+    .regex(/^whsec_[\w+/]{43}=$/)
+    .nullable()
+    .describe('Verifies messages. It is shown only here: store it now. `null` for a chat.'),
+});
 
 const deliveryFields = {
   messageId: idField('The `webhook-id` of every attempt.'),
@@ -128,49 +126,43 @@ const deliveryFields = {
   createdAt: timeField('When the reported change happened.'),
 };
 
-export const deliveryListSchema = z
-  .object({
-    deliveries: z
-      .array(z.object(deliveryFields).meta({ id: 'WebhookDelivery' }))
-      .describe('Newest first. Deliveries are kept for 30 days.'),
-    nextCursor: nextCursorField,
-  })
-  .meta({ id: 'WebhookDeliveryList' });
+export const deliveryListSchema = namedObject('WebhookDeliveryList', {
+  deliveries: z
+    .array(z.object(deliveryFields).meta({ id: 'WebhookDelivery' }))
+    .describe('Newest first. Deliveries are kept for 30 days.'),
+  nextCursor: nextCursorField,
+});
 
-export const deliveryAnswerSchema = z
-  .object({
-    delivery: z
-      .object({
-        ...deliveryFields,
-        body: z.string().describe('The message: the exact body that is sent and signed, except to a chat.'),
-        attemptLog: z
-          .array(
-            z.object({
-              attempt: z.int().min(1).describe('Counted from 1.'),
-              at: timeField('When it began.'),
-              durationMs: z.int().min(0).describe('Time to the end of the response, in milliseconds.'),
-              statusCode: z.int().nullable().describe('The response status; `null` without a response.'),
-              error: z.string().nullable().describe('Why there was no complete response, for people.'),
-              answer: z.string().nullable().describe('The first 1 KB of the response.'),
-            }),
-          )
-          .describe('Newest first, at most 50.'),
-      })
-      .meta({ id: 'WebhookDeliveryDetails' }),
-  })
-  .meta({ id: 'WebhookDeliveryAnswer' });
+export const deliveryAnswerSchema = namedObject('WebhookDeliveryAnswer', {
+  delivery: z
+    .object({
+      ...deliveryFields,
+      body: z.string().describe('The message: the exact body that is sent and signed, except to a chat.'),
+      attemptLog: z
+        .array(
+          z.object({
+            attempt: z.int().min(1).describe('Counted from 1.'),
+            at: timeField('When it began.'),
+            durationMs: z.int().min(0).describe('Time to the end of the response, in milliseconds.'),
+            statusCode: z.int().nullable().describe('The response status; `null` without a response.'),
+            error: z.string().nullable().describe('Why there was no complete response, for people.'),
+            answer: z.string().nullable().describe('The first 1 KB of the response.'),
+          }),
+        )
+        .describe('Newest first, at most 50.'),
+    })
+    .meta({ id: 'WebhookDeliveryDetails' }),
+});
 
 export const testAnswerSchema = z
   .object({ messageId: idField('The `webhook-id` of the test message.') })
   .meta({ id: 'WebhookTest' });
 
-export const resentAnswerSchema = z
-  .object({
-    resent: z
-      .int()
-      .min(0)
-      .describe(
-        'The number of messages resent, at most 1000, oldest first. Repeat the request to resend the rest.',
-      ),
-  })
-  .meta({ id: 'WebhooksResent' });
+export const resentAnswerSchema = namedObject('WebhooksResent', {
+  resent: z
+    .int()
+    .min(0)
+    .describe(
+      'The number of messages resent, at most 1000, oldest first. Repeat the request to resend the rest.',
+    ),
+});

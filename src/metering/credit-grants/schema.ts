@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { exactField, idField, nextCursorField, signedField, timeField } from '../../core/http/fields.js';
+import {
+  exactField,
+  idField,
+  namedObject,
+  nextCursorField,
+  signedField,
+  timeField,
+} from '../../core/http/fields.js';
 import { pageSchema } from '../../core/http/page.js';
 import { text, timeInput, withoutRepeats } from '../../core/http/validate.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
@@ -68,57 +75,51 @@ export const grantSchema = z
 
 export const creditReasonSchema = z.strictObject({ reason, livemode }).meta({ id: 'CreditReason' });
 
-const creditGrantSchema = z
-  .object({
-    id: idField('The id of the grant.'),
-    grantKey: z.string(),
-    amount: exactField('Credits that were granted.'),
-    priority: z.int().min(0).max(100).describe('Grants with the lowest priority burn first.'),
-    startsAt: timeField('Inclusive.'),
-    expiresAt: timeField('Exclusive, a whole hour; `null` for never.').nullable(),
-    productSlugs: z.array(z.string()).nullable().describe('The products that it pays for; `null` for all.'),
-    rollover: z
-      .object({ percent: z.int(), for: z.string() })
-      .nullable()
-      .describe('The percentage of the remaining credits that rolls over at `expiresAt`, and for how long.'),
-    livemode: z.boolean(),
-    reason: z.string(),
-    createdAt: timeField('When it was made.'),
-    voidedAt: timeField('When it was voided; `null` if it was not.').nullable(),
-    voidReason: z.string().nullable(),
-    burned: exactField('Credits that usage has burned, less what corrections gave back.'),
-    remaining: exactField('Credits that it can still pay; 0 once it is closed.'),
-    status: z.enum(grantStatuses).describe('The state now. It begins, rolls over and expires by itself.'),
-  })
-  .meta({ id: 'CreditGrant' });
+const creditGrantSchema = namedObject('CreditGrant', {
+  id: idField('The id of the grant.'),
+  grantKey: z.string(),
+  amount: exactField('Credits that were granted.'),
+  priority: z.int().min(0).max(100).describe('Grants with the lowest priority burn first.'),
+  startsAt: timeField('Inclusive.'),
+  expiresAt: timeField('Exclusive, a whole hour; `null` for never.').nullable(),
+  productSlugs: z.array(z.string()).nullable().describe('The products that it pays for; `null` for all.'),
+  rollover: z
+    .object({ percent: z.int(), for: z.string() })
+    .nullable()
+    .describe('The percentage of the remaining credits that rolls over at `expiresAt`, and for how long.'),
+  livemode: z.boolean(),
+  reason: z.string(),
+  createdAt: timeField('When it was made.'),
+  voidedAt: timeField('When it was voided; `null` if it was not.').nullable(),
+  voidReason: z.string().nullable(),
+  burned: exactField('Credits that usage has burned, less what corrections gave back.'),
+  remaining: exactField('Credits that it can still pay; 0 once it is closed.'),
+  status: z.enum(grantStatuses).describe('The state now. It begins, rolls over and expires by itself.'),
+});
 
 export const grantAnswerSchema = z.object({ grant: creditGrantSchema }).meta({ id: 'CreditGrantAnswer' });
 
-export const creditsSchema = z
-  .object({
-    balance: signedField('What open grants have left, less the overdrafts. It can be negative.'),
-    held: exactField('Credits that open reservations hold. They are still part of the balance.'),
-    overdrafts: z
-      .array(
-        z
-          .object({ productSlug: z.string(), quantity: exactField('Credits that no grant covered.') })
-          .meta({ id: 'CreditOverdraft' }),
-      )
-      .describe('Ordered by `productSlug`.'),
-    grants: z
-      .array(creditGrantSchema)
-      .describe(
-        `All open and scheduled grants in the order in which they burn, then the ${MAX_CLOSED} newest that are closed.`,
-      ),
-  })
-  .meta({ id: 'Credits' });
+export const creditsSchema = namedObject('Credits', {
+  balance: signedField('What open grants have left, less the overdrafts. It can be negative.'),
+  held: exactField('Credits that open reservations hold. They are still part of the balance.'),
+  overdrafts: z
+    .array(
+      z
+        .object({ productSlug: z.string(), quantity: exactField('Credits that no grant covered.') })
+        .meta({ id: 'CreditOverdraft' }),
+    )
+    .describe('Ordered by `productSlug`.'),
+  grants: z
+    .array(creditGrantSchema)
+    .describe(
+      `All open and scheduled grants in the order in which they burn, then the ${MAX_CLOSED} newest that are closed.`,
+    ),
+});
 
-export const forgivenSchema = z
-  .object({
-    productSlug: z.string(),
-    forgiven: exactField('The overdraft that was forgiven; 0 if there was none.'),
-  })
-  .meta({ id: 'ForgivenOverdraft' });
+export const forgivenSchema = namedObject('ForgivenOverdraft', {
+  productSlug: z.string(),
+  forgiven: exactField('The overdraft that was forgiven; 0 if there was none.'),
+});
 
 /** An API key implies its own mode. */
 export const customerQuerySchema = z.strictObject({
@@ -140,29 +141,27 @@ export const entriesQuerySchema = pageSchema
 
 export const customerEntriesQuerySchema = entriesQuerySchema.extend(customerQuerySchema.shape);
 
-export const entriesSchema = z
-  .object({
-    entries: z
-      .array(
-        z
-          .object({
-            at: timeField('When the events were received, or the change was made.'),
-            hour: timeField('The hour of the usage, or the end of the grant.'),
-            kind: z
-              .enum(creditEntryKinds)
-              .describe(
-                '`burn`: usage burned credits. `return`: a correction gave them back. `expire`: they were left at the end of a grant. `roll`: they rolled over at its end. `void`: they were forfeited. `repay`: a grant paid an overdraft. `forgive`: the operator forgave an overdraft.',
-              ),
-            productSlug: z.string().nullable().describe('`null` for `expire`, `roll` and `void`.'),
-            grantKey: z
-              .string()
-              .nullable()
-              .describe('`null` for `forgive`, and for usage that no grant covered: it is an overdraft.'),
-            amount: signedField('Credits. `repay` and `forgive` are negative where a correction undid them.'),
-          })
-          .meta({ id: 'CreditEntry' }),
-      )
-      .describe('Newest first. With `grantKey` or `kind`, a page can be short or empty before the last.'),
-    nextCursor: nextCursorField,
-  })
-  .meta({ id: 'CreditEntries' });
+export const entriesSchema = namedObject('CreditEntries', {
+  entries: z
+    .array(
+      z
+        .object({
+          at: timeField('When the events were received, or the change was made.'),
+          hour: timeField('The hour of the usage, or the end of the grant.'),
+          kind: z
+            .enum(creditEntryKinds)
+            .describe(
+              '`burn`: usage burned credits. `return`: a correction gave them back. `expire`: they were left at the end of a grant. `roll`: they rolled over at its end. `void`: they were forfeited. `repay`: a grant paid an overdraft. `forgive`: the operator forgave an overdraft.',
+            ),
+          productSlug: z.string().nullable().describe('`null` for `expire`, `roll` and `void`.'),
+          grantKey: z
+            .string()
+            .nullable()
+            .describe('`null` for `forgive`, and for usage that no grant covered: it is an overdraft.'),
+          amount: signedField('Credits. `repay` and `forgive` are negative where a correction undid them.'),
+        })
+        .meta({ id: 'CreditEntry' }),
+    )
+    .describe('Newest first. With `grantKey` or `kind`, a page can be short or empty before the last.'),
+  nextCursor: nextCursorField,
+});

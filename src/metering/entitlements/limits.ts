@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { withoutRepeats } from '../../core/http/validate.js';
 import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../../core/decimal.js';
-import { exactField, timeField } from '../../core/http/fields.js';
+import { exactField, namedObject, timeField } from '../../core/http/fields.js';
 import { exact } from '../../core/http/json.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { enforcements, type UsageLimit } from './table.js';
@@ -69,14 +69,12 @@ export const limitsSchema = z
   )
   .max(MAX_LIMITS, `must have at most ${MAX_LIMITS} limits`);
 
-export const declaredLimitSchema = z
-  .object({
-    quantity: exactField('Units.'),
-    window: z.string(),
-    enforcement: enforcementField,
-    per: perField.optional(),
-  })
-  .meta({ id: 'DeclaredLimit' });
+export const declaredLimitSchema = namedObject('DeclaredLimit', {
+  quantity: exactField('Units.'),
+  window: z.string(),
+  enforcement: enforcementField,
+  per: perField.optional(),
+});
 
 export const limitSchema = z
   .object({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { exact, parseNumbersAsText } from '../../core/http/json.js';
-import { exactField } from '../../core/http/fields.js';
+import { exactField, namedObject } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
 import { MAX_VALUE_LENGTH, type Dimensions } from './dimensions.js';
@@ -61,15 +61,13 @@ export const creditPriceSchema = z.strictObject({
     .describe('`block`: reservations and checks are refused when no credits are left. Events never are.'),
 });
 
-export const creditPriceAnswerSchema = z
-  .object({
-    price: exactField('Credits per unit.'),
-    by: z
-      .object({ dimension: z.string(), prices: z.record(z.string(), exactField('Credits per unit.')) })
-      .optional(),
-    enforcement: z.enum(enforcements),
-  })
-  .meta({ id: 'CreditPrice' });
+export const creditPriceAnswerSchema = namedObject('CreditPrice', {
+  price: exactField('Credits per unit.'),
+  by: z
+    .object({ dimension: z.string(), prices: z.record(z.string(), exactField('Credits per unit.')) })
+    .optional(),
+  enforcement: z.enum(enforcements),
+});
 
 /**
  * Keeps every digit.

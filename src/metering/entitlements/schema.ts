@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { exactField, nextCursorField, periodSchema, timeField } from '../../core/http/fields.js';
+import { exactField, namedObject, nextCursorField, periodSchema, timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { dimensionsSchema, MAX_SUBJECT_LENGTH } from './dimensions.js';
 import { featuresField } from './features.js';
@@ -62,14 +62,12 @@ const limitsField = z
   .array(limitSchema)
   .describe('The declared limits, without the cap. Their usage is in the mode of the calling key.');
 
-const entitlementCreditsSchema = z
-  .object({
-    ...creditPriceAnswerSchema.shape,
-    available: exactField(
-      'Credits that a reservation of the product can hold now, in the mode of the calling key.',
-    ),
-  })
-  .meta({ id: 'EntitlementCredits' });
+const entitlementCreditsSchema = namedObject('EntitlementCredits', {
+  ...creditPriceAnswerSchema.shape,
+  available: exactField(
+    'Credits that a reservation of the product can hold now, in the mode of the calling key.',
+  ),
+});
 
 export const entitlementSchema = z
   .object({
@@ -101,38 +99,32 @@ export const entitlementSchema = z
     description: 'An entitlement in effect, with the balance of the current month.',
   });
 
-export const entitlementListSchema = z
-  .object({
-    entitlements: z.array(entitlementSchema).describe('Ordered by `productSlug`.'),
-    nextCursor: nextCursorField,
-  })
-  .meta({ id: 'EntitlementList' });
+export const entitlementListSchema = namedObject('EntitlementList', {
+  entitlements: z.array(entitlementSchema).describe('Ordered by `productSlug`.'),
+  nextCursor: nextCursorField,
+});
 
-export const checkResultSchema = z
-  .object({
-    productSlug: z.string(),
-    allowed: z
-      .boolean()
-      .describe(
-        'True for a live entitlement, even above its cap, unless a blocking limit or the credits leave no room.',
-      ),
-    reason: z
-      .enum(['entitlement_required', 'entitlement_read_only', 'limit_reached', 'credits_exhausted'])
-      .nullable()
-      .describe('Why it is not allowed; `null` if it is.'),
-    kind: kindField.nullable(),
-    unitCap: exactField(
-      'Units per calendar month; `null` if unlimited or without an entitlement.',
-    ).nullable(),
-    used: exactField(
-      'Units used in the current month, in the mode of the calling key; `null` without an entitlement.',
-    ).nullable(),
-    remaining: exactField('`unitCap` minus `used`, never below 0.').nullable(),
-    overCap: z.boolean().describe('True if `used` is greater than `unitCap`.'),
-    limits: limitsField,
-    features: featuresField,
-  })
-  .meta({ id: 'EntitlementCheckResult' });
+export const checkResultSchema = namedObject('EntitlementCheckResult', {
+  productSlug: z.string(),
+  allowed: z
+    .boolean()
+    .describe(
+      'True for a live entitlement, even above its cap, unless a blocking limit or the credits leave no room.',
+    ),
+  reason: z
+    .enum(['entitlement_required', 'entitlement_read_only', 'limit_reached', 'credits_exhausted'])
+    .nullable()
+    .describe('Why it is not allowed; `null` if it is.'),
+  kind: kindField.nullable(),
+  unitCap: exactField('Units per calendar month; `null` if unlimited or without an entitlement.').nullable(),
+  used: exactField(
+    'Units used in the current month, in the mode of the calling key; `null` without an entitlement.',
+  ).nullable(),
+  remaining: exactField('`unitCap` minus `used`, never below 0.').nullable(),
+  overCap: z.boolean().describe('True if `used` is greater than `unitCap`.'),
+  limits: limitsField,
+  features: featuresField,
+});
 
 export const entitlementCheckAnswerSchema = z
   .object({ results: z.array(checkResultSchema).describe('One for each slug, in the order of the request.') })

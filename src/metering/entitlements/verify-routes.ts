@@ -12,7 +12,7 @@ import type { CallDeps } from '../../accounts/api-keys/key-use.js';
 import { scopes, type Scope } from '../../accounts/api-keys/scopes.js';
 import type { ServiceAccess } from '../../accounts/service-keys/access.js';
 import { createRecall } from '../../core/collections.js';
-import { idField, timeField } from '../../core/http/fields.js';
+import { idField, namedObject, timeField } from '../../core/http/fields.js';
 import { parseJson, readJsonText } from '../../core/http/body.js';
 import { sendJson } from '../../core/http/json.js';
 import { parseInput, text } from '../../core/http/validate.js';
@@ -45,25 +45,23 @@ const inputSchema = z
   )
   .meta({ id: 'KeyVerification' });
 
-const answerSchema = z
-  .object({
-    valid: z.boolean().describe('True if the key may be used in this way.'),
-    code: z
-      .string()
-      .nullable()
-      .describe('Why not, as a call with the key would answer; `null` if it is valid.'),
-    organization: z
-      .string()
-      .nullable()
-      .describe('The slug of its Organization; `null` if there is no such key.'),
-    keyId: idField('The id of the key.').nullable(),
-    name: z.string().nullable(),
-    scopes: z.array(z.string()),
-    livemode: z.boolean().nullable(),
-    expiresAt: timeField('When it stops working; `null`: never.').nullable(),
-    entitlement: checkResultSchema.optional().describe('The result of a check, with `productSlug`.'),
-  })
-  .meta({ id: 'VerifiedKey' });
+const answerSchema = namedObject('VerifiedKey', {
+  valid: z.boolean().describe('True if the key may be used in this way.'),
+  code: z
+    .string()
+    .nullable()
+    .describe('Why not, as a call with the key would answer; `null` if it is valid.'),
+  organization: z
+    .string()
+    .nullable()
+    .describe('The slug of its Organization; `null` if there is no such key.'),
+  keyId: idField('The id of the key.').nullable(),
+  name: z.string().nullable(),
+  scopes: z.array(z.string()),
+  livemode: z.boolean().nullable(),
+  expiresAt: timeField('When it stops working; `null`: never.').nullable(),
+  entitlement: checkResultSchema.optional().describe('The result of a check, with `productSlug`.'),
+});
 
 interface VerifyDeps extends CallDeps {
   access: ServiceAccess;

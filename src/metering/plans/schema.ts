@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { timeField } from '../../core/http/fields.js';
+import { namedObject, timeField } from '../../core/http/fields.js';
 import { exact, parseNumbersAsText } from '../../core/http/json.js';
 import { nameField, timeInput } from '../../core/http/validate.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
@@ -127,61 +127,55 @@ export const moveSchema = z
 
 const versionField = z.int().min(1);
 
-export const movedSchema = z
-  .object({
-    version: versionField.describe('The newest version.'),
-    moved: z.int().min(0).describe('Organizations that this call moved.'),
-    remaining: z.int().min(0).describe('Organizations left: call again if it is above 0.'),
-  })
-  .meta({ id: 'PlanMove' });
+export const movedSchema = namedObject('PlanMove', {
+  version: versionField.describe('The newest version.'),
+  moved: z.int().min(0).describe('Organizations that this call moved.'),
+  remaining: z.int().min(0).describe('Organizations left: call again if it is above 0.'),
+});
 
-export const planAnswerSchema = z
-  .object({
-    slug: z.string(),
-    name: z.string(),
-    version: versionField.describe('The version that is shown; by default the newest.'),
-    entitlements: z.array(planEntitlementSchema),
-    grants: z.array(planGrantSchema),
-    trial: planSchema.shape.trial,
-    versions: z
-      .array(
-        z
-          .object({
-            version: versionField,
-            organizations: z.int().min(0).describe('Organizations that are on it.'),
-            createdAt: timeField('When it was declared.'),
-          })
-          .meta({ id: 'PlanVersion' }),
-      )
-      .describe('The newest, and all others that an Organization is on, newest first.'),
-    createdAt: timeField('When the plan was created.'),
-    updatedAt: timeField('When it was last changed.'),
-  })
-  .meta({ id: 'Plan' });
+export const planAnswerSchema = namedObject('Plan', {
+  slug: z.string(),
+  name: z.string(),
+  version: versionField.describe('The version that is shown; by default the newest.'),
+  entitlements: z.array(planEntitlementSchema),
+  grants: z.array(planGrantSchema),
+  trial: planSchema.shape.trial,
+  versions: z
+    .array(
+      z
+        .object({
+          version: versionField,
+          organizations: z.int().min(0).describe('Organizations that are on it.'),
+          createdAt: timeField('When it was declared.'),
+        })
+        .meta({ id: 'PlanVersion' }),
+    )
+    .describe('The newest, and all others that an Organization is on, newest first.'),
+  createdAt: timeField('When the plan was created.'),
+  updatedAt: timeField('When it was last changed.'),
+});
 
 export const planStates = ['scheduled', 'trial', 'trial_over', 'active'] as const;
 
-export const organizationPlanAnswerSchema = z
-  .object({
-    organization: z.string(),
-    plan: z.string(),
-    version: versionField,
-    state: z
-      .enum(planStates)
-      .describe(
-        '`scheduled`: it begins later. `trial_over`: the trial has ended, and its entitlements are read-only until it is confirmed.',
-      ),
-    startsAt: timeField('When it begins.'),
-    anchor: timeField('The instant from which periods are counted.'),
-    trialEndsAt: timeField('The end of a trial that is not confirmed; `null` without one.').nullable(),
-    setByHand: z
-      .array(z.string())
-      .optional()
-      .describe('Products of the plan whose entitlement was set by hand. Not in lists.'),
-    createdAt: timeField('When the Organization first got a plan.'),
-    updatedAt: timeField('When it was last changed.'),
-  })
-  .meta({ id: 'OrganizationPlan' });
+export const organizationPlanAnswerSchema = namedObject('OrganizationPlan', {
+  organization: z.string(),
+  plan: z.string(),
+  version: versionField,
+  state: z
+    .enum(planStates)
+    .describe(
+      '`scheduled`: it begins later. `trial_over`: the trial has ended, and its entitlements are read-only until it is confirmed.',
+    ),
+  startsAt: timeField('When it begins.'),
+  anchor: timeField('The instant from which periods are counted.'),
+  trialEndsAt: timeField('The end of a trial that is not confirmed; `null` without one.').nullable(),
+  setByHand: z
+    .array(z.string())
+    .optional()
+    .describe('Products of the plan whose entitlement was set by hand. Not in lists.'),
+  createdAt: timeField('When the Organization first got a plan.'),
+  updatedAt: timeField('When it was last changed.'),
+});
 
 /** Decimals are text, which keeps all their digits, and fields that mean the same as an absent one are absent. */
 type Stored<Value> = Value extends readonly (infer One)[]

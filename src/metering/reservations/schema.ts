@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { exactField, idField, nextCursorField, timeField } from '../../core/http/fields.js';
+import { exactField, idField, namedObject, nextCursorField, timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { limitSchema } from '../entitlements/limits.js';
 import {
@@ -54,68 +54,59 @@ export const settleSchema = z
   })
   .meta({ id: 'SettlementInput' });
 
-export const reservationSchema = z
-  .object({
-    id: idField('The id of the reservation.'),
-    status: z
-      .enum(reservationStates)
-      .describe(
-        '`held` counts against the limits. `expired`: neither settled nor released before `expiresAt`.',
-      ),
-    productSlug: z.string(),
-    metric: z.string(),
-    quantity: exactField('Units held, now or earlier.'),
-    idempotencyKey: z.string(),
-    expiresAt: timeField('When the hold ends.'),
-    settledQuantity: exactField('Units used; `null` until it is settled.').nullable(),
-    createdAt: timeField('When it was created.'),
-    subject: z.string().optional().describe('Present if it names one, as is `dimensions`.'),
-    dimensions: namedDimensions.optional(),
-  })
-  .meta({ id: 'Reservation' });
+export const reservationSchema = namedObject('Reservation', {
+  id: idField('The id of the reservation.'),
+  status: z
+    .enum(reservationStates)
+    .describe(
+      '`held` counts against the limits. `expired`: neither settled nor released before `expiresAt`.',
+    ),
+  productSlug: z.string(),
+  metric: z.string(),
+  quantity: exactField('Units held, now or earlier.'),
+  idempotencyKey: z.string(),
+  expiresAt: timeField('When the hold ends.'),
+  settledQuantity: exactField('Units used; `null` until it is settled.').nullable(),
+  createdAt: timeField('When it was created.'),
+  subject: z.string().optional().describe('Present if it names one, as is `dimensions`.'),
+  dimensions: namedDimensions.optional(),
+});
 
-export const reservedSchema = z
-  .object({
-    reservation: reservationSchema,
-    limits: z.array(limitSchema).describe('The limits of the entitlement, including this reservation.'),
-  })
-  .meta({ id: 'ReservationAnswer' });
+export const reservedSchema = namedObject('ReservationAnswer', {
+  reservation: reservationSchema,
+  limits: z.array(limitSchema).describe('The limits of the entitlement, including this reservation.'),
+});
 
 export const foundSchema = z.object({ reservation: reservationSchema }).meta({ id: 'FoundReservation' });
 
-export const settledSchema = z
-  .object({
-    reservation: reservationSchema,
-    accepted: z.int().min(0).max(1).describe('1 if the event was new.'),
-    deduped: z.int().min(0).max(1).describe('1 if an event with the idempotency key was already recorded.'),
-    warnings: z
-      .array(
-        z.union([
-          warningSchema,
-          z.object({ code: z.literal('reservation_expired') }).meta({
-            id: 'ReservationExpired',
-            description:
-              'The hold had expired or was released. The usage was recorded and may exceed a limit.',
+export const settledSchema = namedObject('SettlementAnswer', {
+  reservation: reservationSchema,
+  accepted: z.int().min(0).max(1).describe('1 if the event was new.'),
+  deduped: z.int().min(0).max(1).describe('1 if an event with the idempotency key was already recorded.'),
+  warnings: z
+    .array(
+      z.union([
+        warningSchema,
+        z.object({ code: z.literal('reservation_expired') }).meta({
+          id: 'ReservationExpired',
+          description: 'The hold had expired or was released. The usage was recorded and may exceed a limit.',
+        }),
+        z
+          .object({
+            code: z.literal('reservation_exceeded'),
+            reserved: exactField('Units held.'),
+            used: exactField('Units recorded.'),
+          })
+          .meta({
+            id: 'ReservationExceeded',
+            description: 'More was used than held. All of it was recorded.',
           }),
-          z
-            .object({
-              code: z.literal('reservation_exceeded'),
-              reserved: exactField('Units held.'),
-              used: exactField('Units recorded.'),
-            })
-            .meta({
-              id: 'ReservationExceeded',
-              description: 'More was used than held. All of it was recorded.',
-            }),
-        ]),
-      )
-      .describe('Conditions that did not stop the event. New codes may be added.'),
-  })
-  .meta({ id: 'SettlementAnswer' });
+      ]),
+    )
+    .describe('Conditions that did not stop the event. New codes may be added.'),
+});
 
-export const reservationListSchema = z
-  .object({
-    reservations: z.array(reservationSchema).describe('Newest first.'),
-    nextCursor: nextCursorField,
-  })
-  .meta({ id: 'ReservationList' });
+export const reservationListSchema = namedObject('ReservationList', {
+  reservations: z.array(reservationSchema).describe('Newest first.'),
+  nextCursor: nextCursorField,
+});

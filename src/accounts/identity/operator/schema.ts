@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, timeField } from '../../../core/http/fields.js';
+import { idField, namedObject, timeField } from '../../../core/http/fields.js';
 import { nameField, text, withoutRepeats } from '../../../core/http/validate.js';
 import type { FormFields } from '../../../core/pages/form.js';
 import { marketAccesses, roles } from '../../organizations/table.js';
@@ -10,34 +10,30 @@ export const userAnswerSchema = z
   .object({ id: idField('The id of the User.'), email: z.string(), name: z.string(), createdAt })
   .meta({ id: 'User', description: 'A person who can sign in. The password is never returned.' });
 
-export const memberAnswerSchema = z
-  .object({
-    userId: idField('The id of the User.'),
-    email: z.string(),
-    name: z.string(),
-    role: z.enum(roles),
-    createdAt: timeField('When the membership began.'),
-  })
-  .meta({ id: 'Member' });
+export const memberAnswerSchema = namedObject('Member', {
+  userId: idField('The id of the User.'),
+  email: z.string(),
+  name: z.string(),
+  role: z.enum(roles),
+  createdAt: timeField('When the membership began.'),
+});
 
-const auditEntrySchema = z
-  .object({
-    id: idField('The id of the entry. Ids sort by time.'),
-    at: timeField('When it happened.'),
-    action: z.string().describe('What happened, such as `product.created`.'),
-    actor: z
-      .string()
-      .describe(
-        'The actor: the id of a User, `operator` (`operator:` and a name where its token has one), `api_key:` and its id, `system`, or `unknown`.',
-      ),
-    target: z.string().describe('The target: an id, a slug or an address.'),
-    details: z
-      .record(z.string(), z.unknown())
-      .describe('Details of the action. `before` and `after` have the changed fields.'),
-    ip: z.string().nullable().describe('The address the request came from.'),
-    requestId: z.string().nullable().describe('The `X-Request-Id` of the request.'),
-  })
-  .meta({ id: 'AuditEntry' });
+const auditEntrySchema = namedObject('AuditEntry', {
+  id: idField('The id of the entry. Ids sort by time.'),
+  at: timeField('When it happened.'),
+  action: z.string().describe('What happened, such as `product.created`.'),
+  actor: z
+    .string()
+    .describe(
+      'The actor: the id of a User, `operator` (`operator:` and a name where its token has one), `api_key:` and its id, `system`, or `unknown`.',
+    ),
+  target: z.string().describe('The target: an id, a slug or an address.'),
+  details: z
+    .record(z.string(), z.unknown())
+    .describe('Details of the action. `before` and `after` have the changed fields.'),
+  ip: z.string().nullable().describe('The address the request came from.'),
+  requestId: z.string().nullable().describe('The `X-Request-Id` of the request.'),
+});
 
 export const chainedAuditEntrySchema = auditEntrySchema
   .extend({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { idField, timeField } from '../../../core/http/fields.js';
+import { idField, namedObject, timeField } from '../../../core/http/fields.js';
 import { text } from '../../../core/http/validate.js';
 import { marketAccesses, roles } from '../../organizations/table.js';
 
@@ -29,25 +29,23 @@ export const sessionSchema = z
   })
   .meta({ id: 'Session', description: 'Who is signed in, and their current Organization.' });
 
-export const organizationAnswerSchema = z
-  .object({
-    ...organizationFields,
-    requireSecondFactor: z.boolean().describe('Members need a second factor.'),
-    requireSingleSignOn: z.boolean().describe('Members must sign in with single sign-on.'),
-    archivedAt: timeField('When it was archived; `null` if it is not.').nullable(),
-    marketAccess: z
-      .enum(marketAccesses)
-      .describe('Its access to markets: `none`, `read` (read and close positions) or `trade`.'),
-    mayCorrect: z.boolean().describe('Its owners, admins and keys may correct its usage.'),
-    stripeCustomerId: z
-      .string()
-      .nullable()
-      .describe("Stripe's id of the customer that pays for its usage; `null`: no usage is sent to Stripe."),
-    stripeSince: timeField('First hour whose usage is sent to Stripe; `null` without a customer.').nullable(),
-    creditThresholds: z
-      .array(z.int())
-      .nullable()
-      .describe('When webhooks report that credits run out, in percent; `null`: 20, 10 and 0.'),
-    createdAt: timeField('When it was created.'),
-  })
-  .meta({ id: 'Organization' });
+export const organizationAnswerSchema = namedObject('Organization', {
+  ...organizationFields,
+  requireSecondFactor: z.boolean().describe('Members need a second factor.'),
+  requireSingleSignOn: z.boolean().describe('Members must sign in with single sign-on.'),
+  archivedAt: timeField('When it was archived; `null` if it is not.').nullable(),
+  marketAccess: z
+    .enum(marketAccesses)
+    .describe('Its access to markets: `none`, `read` (read and close positions) or `trade`.'),
+  mayCorrect: z.boolean().describe('Its owners, admins and keys may correct its usage.'),
+  stripeCustomerId: z
+    .string()
+    .nullable()
+    .describe("Stripe's id of the customer that pays for its usage; `null`: no usage is sent to Stripe."),
+  stripeSince: timeField('First hour whose usage is sent to Stripe; `null` without a customer.').nullable(),
+  creditThresholds: z
+    .array(z.int())
+    .nullable()
+    .describe('When webhooks report that credits run out, in percent; `null`: 20, 10 and 0.'),
+  createdAt: timeField('When it was created.'),
+});

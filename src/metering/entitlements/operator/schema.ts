@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { exactField, idField, timeField } from '../../../core/http/fields.js';
+import { exactField, idField, namedObject, timeField } from '../../../core/http/fields.js';
 import { nameField, text, timeInput, withoutRepeats } from '../../../core/http/validate.js';
 import {
   declaredLimitSchema,
@@ -94,30 +94,28 @@ export const productSchema = z
   })
   .meta({ id: 'ProductInput' });
 
-export const productAnswerSchema = z
-  .object({
-    id: idField('The id of the product.'),
-    slug: z.string(),
-    name: z.string(),
-    usageMetric: z.string().nullable().describe('`null` if the product has no usage.'),
-    unitCap: exactField('Units per Organization and calendar month in UTC; `null` is unlimited.').nullable(),
-    maxQuantity: exactField('The maximum quantity of one usage event.'),
-    dimensions: z.array(z.string()).describe('Names of the dimensions that events may have.'),
-    countsSubjects: z.boolean().describe('Whether usage is also counted for each `subject`.'),
-    archivedAt: timeField('When it was archived; `null` if it is not.').nullable(),
-    stripeMeterEvent: z
-      .string()
-      .nullable()
-      .describe('Event name of its Stripe meter; `null`: no usage is sent to Stripe.'),
-    stripeSince: timeField('First hour whose usage is sent to Stripe; `null` without a meter.').nullable(),
-    credits: creditPriceAnswerSchema
-      .nullable()
-      .describe('What its usage costs in credits; `null`: no credits.'),
-    features: featuresField.describe('The features of its entitlements; `{}` without any.'),
-    createdAt,
-    updatedAt,
-  })
-  .meta({ id: 'Product' });
+export const productAnswerSchema = namedObject('Product', {
+  id: idField('The id of the product.'),
+  slug: z.string(),
+  name: z.string(),
+  usageMetric: z.string().nullable().describe('`null` if the product has no usage.'),
+  unitCap: exactField('Units per Organization and calendar month in UTC; `null` is unlimited.').nullable(),
+  maxQuantity: exactField('The maximum quantity of one usage event.'),
+  dimensions: z.array(z.string()).describe('Names of the dimensions that events may have.'),
+  countsSubjects: z.boolean().describe('Whether usage is also counted for each `subject`.'),
+  archivedAt: timeField('When it was archived; `null` if it is not.').nullable(),
+  stripeMeterEvent: z
+    .string()
+    .nullable()
+    .describe('Event name of its Stripe meter; `null`: no usage is sent to Stripe.'),
+  stripeSince: timeField('First hour whose usage is sent to Stripe; `null` without a meter.').nullable(),
+  credits: creditPriceAnswerSchema
+    .nullable()
+    .describe('What its usage costs in credits; `null`: no credits.'),
+  features: featuresField.describe('The features of its entitlements; `{}` without any.'),
+  createdAt,
+  updatedAt,
+});
 
 export const entitlementSchema = z
   .strictObject({

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { z } from 'zod';
 import { queryError } from '../../../core/http/page.js';
 import { MAX_VALUE_LENGTH } from '../../entitlements/dimensions.js';
-import { exactField, idField, timeField } from '../../../core/http/fields.js';
+import { exactField, idField, namedObject, timeField } from '../../../core/http/fields.js';
 import { text } from '../../../core/http/validate.js';
 import { steps } from '../operator/queries.js';
 import { instant } from '../operator/steps.js';
@@ -52,45 +52,41 @@ export function divideQuery(query: Request['query']) {
   return { dimensions, rest };
 }
 
-const pointSchema = z
-  .object({
-    start: timeField('The start of the step.'),
-    quantity: exactField('The sum of its events.'),
-    events: z.int().min(1).describe('The number of events in the sum.'),
-  })
-  .meta({ id: 'UsagePoint' });
+const pointSchema = namedObject('UsagePoint', {
+  start: timeField('The start of the step.'),
+  quantity: exactField('The sum of its events.'),
+  events: z.int().min(1).describe('The number of events in the sum.'),
+});
 
-export const usageSeriesSchema = z
-  .object({
-    granularity: z.enum(steps),
-    series: z
-      .array(
-        z
-          .object({
-            productSlug: z.string(),
-            metric: z.string().describe('The metric of the events, even if the product no longer counts it.'),
-            apiKeyId: idField('Only with `groupBy=apiKey`.').optional(),
-            subject: z.string().optional().describe('Only for sums of subjects.'),
-            dimensions: z
-              .record(z.string(), z.string().nullable())
-              .optional()
-              .describe(
-                'The value of the dimension by which the sums are grouped; `null` for events without one.',
-              ),
-            other: z
-              .boolean()
-              .optional()
-              .describe(
-                'True for the usage of all other subjects, or of combinations of dimension values beyond the first 500 of a month. The latter may have any value, so it is present with every condition on a dimension.',
-              ),
-            points: z.array(pointSchema).describe('In order. Steps without events are left out.'),
-            total: exactField('The sum of the points.'),
-          })
-          .meta({ id: 'UsageSeries' }),
-      )
-      .describe('Ordered by `productSlug`, `metric`, `apiKeyId` and subject or value.'),
-  })
-  .meta({ id: 'UsageSums' });
+export const usageSeriesSchema = namedObject('UsageSums', {
+  granularity: z.enum(steps),
+  series: z
+    .array(
+      z
+        .object({
+          productSlug: z.string(),
+          metric: z.string().describe('The metric of the events, even if the product no longer counts it.'),
+          apiKeyId: idField('Only with `groupBy=apiKey`.').optional(),
+          subject: z.string().optional().describe('Only for sums of subjects.'),
+          dimensions: z
+            .record(z.string(), z.string().nullable())
+            .optional()
+            .describe(
+              'The value of the dimension by which the sums are grouped; `null` for events without one.',
+            ),
+          other: z
+            .boolean()
+            .optional()
+            .describe(
+              'True for the usage of all other subjects, or of combinations of dimension values beyond the first 500 of a month. The latter may have any value, so it is present with every condition on a dimension.',
+            ),
+          points: z.array(pointSchema).describe('In order. Steps without events are left out.'),
+          total: exactField('The sum of the points.'),
+        })
+        .meta({ id: 'UsageSeries' }),
+    )
+    .describe('Ordered by `productSlug`, `metric`, `apiKeyId` and subject or value.'),
+});
 
 const authorKinds = ['api_key', 'member', 'operator'] as const;
 export type AuthorKind = (typeof authorKinds)[number];
@@ -141,18 +137,16 @@ export const lookupSchema = z
   })
   .meta({ id: 'UsageLookup' });
 
-export const lookupAnswerSchema = z
-  .object({
-    results: z
-      .array(
-        z
-          .object({
-            idempotencyKey: z.string(),
-            recorded: z.boolean(),
-            event: recordedEventSchema.optional().describe('Present if it was recorded.'),
-          })
-          .meta({ id: 'LookupResult' }),
-      )
-      .describe('One for each requested key, in the order of the request.'),
-  })
-  .meta({ id: 'UsageLookupAnswer' });
+export const lookupAnswerSchema = namedObject('UsageLookupAnswer', {
+  results: z
+    .array(
+      z
+        .object({
+          idempotencyKey: z.string(),
+          recorded: z.boolean(),
+          event: recordedEventSchema.optional().describe('Present if it was recorded.'),
+        })
+        .meta({ id: 'LookupResult' }),
+    )
+    .describe('One for each requested key, in the order of the request.'),
+});
