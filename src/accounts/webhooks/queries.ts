@@ -203,7 +203,7 @@ export const resendOne = (tx: Tx, { orgId, endpointId, messageId }: DeliveryKey,
 
 export function resendAllFailed(
   tx: Tx,
-  { orgId, endpointId }: { orgId: string; endpointId: string },
+  { orgId, endpointId }: Omit<DeliveryKey, 'messageId'>,
   { fromId, limit, now }: { fromId: string; limit: number; now: Date },
 ): Promise<number> {
   const failed = tx
@@ -228,12 +228,7 @@ export const listDisabled = (orm: Orm, orgId: string) =>
     .where(and(eq(webhookEndpoints.orgId, orgId), sql`${webhookEndpoints.disabledReason} is not null`))
     .orderBy(asc(webhookEndpoints.id));
 
-interface SealedRow {
-  orgId: string;
-  id: string;
-  secret: string;
-  previous: string | null;
-}
+type SealedRow = Record<'orgId' | 'id' | 'secret', string> & { previous: string | null };
 
 /** The newest key did not seal these secrets. */
 export const listStaleSecrets = (orm: Orm, currentPrefix: string, limit: number) =>

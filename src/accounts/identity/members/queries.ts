@@ -152,7 +152,6 @@ export async function readOrigins(
   const rows = await orm
     .select({
       target: auditLog.target,
-      at: auditLog.at,
       actor: auditLog.actor,
       details: auditLog.details,
       invitedAt: invitations.createdAt,
@@ -194,13 +193,8 @@ export async function readOrigins(
   return new Map(members.map(({ userId, email }) => [userId, toOrigin(byEmail.get(email))]));
 }
 
-interface OriginRow {
-  action: string;
-  actor: string;
-  details: Record<string, unknown>;
-  invitedAt: Date | null;
-  author: string | null;
-}
+type OriginRow = Pick<typeof auditLog.$inferSelect, 'action' | 'actor' | 'details'> &
+  Pick<Origin, 'invitedAt'> & { author: string | null };
 
 function toOrigin(row: OriginRow | undefined): Origin {
   if (row === undefined) return unknown;

@@ -5,12 +5,10 @@ import { users } from '../../organizations/table.js';
 import { identities, singleSignOns } from '../table.js';
 import type { User } from '../users/queries.js';
 
-export interface Identity {
-  issuer: string;
-  subject: string;
-}
-
-export async function findIdentityOwner(orm: Orm, { issuer, subject }: Identity): Promise<User | undefined> {
+export async function findIdentityOwner(
+  orm: Orm,
+  { issuer, subject }: Pick<typeof identities.$inferSelect, 'issuer' | 'subject'>,
+): Promise<User | undefined> {
   const [row] = await orm
     .select({ user: users })
     .from(identities)
