@@ -89,15 +89,14 @@ function readBefore(before: string | undefined, horizonMonths: number | undefine
   return `${before}-01`;
 }
 
-async function archive(
-  orm: Orm,
-  {
-    dir,
-    before,
-    orgId,
-    rest,
-  }: Record<'dir' | 'before', string> & { orgId: string | undefined; rest: number },
-): Promise<number> {
+interface Task {
+  dir: string;
+  before: string;
+  orgId: string | undefined;
+  rest: number;
+}
+
+async function archive(orm: Orm, { dir, before, orgId, rest }: Task): Promise<number> {
   const startedAt = performance.now();
   let months = 0;
   let all = 0;
