@@ -27,11 +27,7 @@ export interface KeyActor {
   requestId?: string | undefined;
 }
 
-export interface NewKey {
-  key: KeyRow;
-  secret: string;
-  budget: ChangeBudget;
-}
+export type NewKey = Awaited<ReturnType<typeof addKey>>;
 
 /** The same form was submitted before. Nothing is changed. */
 export class KeyExists extends AppError {
@@ -56,7 +52,7 @@ export async function createApiKey(
     scopes?: Scope[] | undefined;
     expiresAt?: Date | null | undefined;
   },
-): Promise<NewKey> {
+) {
   const now = new Date(clock.now());
   const { id, name, livemode, scopes = ['usage:write'], expiresAt = null } = input;
   refuseStale({ id, expiresAt }, now);
@@ -116,7 +112,7 @@ export function addMembersKey(
   tx: Tx,
   member: { orgId: string; userId: string },
   { name, livemode, scopes, now }: { name: string; livemode: boolean; scopes: string[]; now: Date },
-): Promise<NewKey> {
+) {
   return addKey(
     tx,
     { ...member, by: byService },
@@ -140,7 +136,7 @@ export async function rotateApiKey(
   actor: KeyActor,
   id: string,
   graceMinutes: number,
-): Promise<NewKey & { previous: KeyRow }> {
+) {
   const now = new Date(clock.now());
   return change({ db, clock }, actor.by, async (tx) => {
     await lockOrganization(tx, { id: actor.orgId });
@@ -207,11 +203,7 @@ interface Addition {
 }
 
 /** The caller must hold the Organization's lock. @throws ChangesExhausted */
-async function addKey(
-  tx: Tx,
-  actor: KeyActor,
-  { now, limit, id = uuid(), values, audit: entry }: Addition,
-): Promise<NewKey> {
+async function addKey(tx: Tx, actor: KeyActor, { now, limit, id = uuid(), values, audit: entry }: Addition) {
   const { orgId, userId } = actor;
   if (userId !== null) {
     const budget = await readChangeBudget(tx, orgId, now.getTime(), limit);

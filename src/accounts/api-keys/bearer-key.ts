@@ -243,10 +243,6 @@ interface KeyRow {
   serviceKeyId: string | null;
 }
 
-interface KeyRequest {
-  hashedSecret: string;
-}
-
 interface KeyState {
   problem: KeyProblem | null;
   principal: Principal;
@@ -258,30 +254,33 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }) {
   function remember(hashedSecret: string, { orgId, keyId }: Principal): void {
     if (keyId !== '' && !identities.get(hashedSecret)) identities.set(hashedSecret, { orgId, keyId });
   }
-  const coalescer = createGroupCoalescer<KeyRequest, KeyState>(db.shards, ({ run, parallelReads }) => ({
-    async flush(requests) {
-      const states = new Map<string, KeyState>(requests.map(({ hashedSecret }) => [hashedSecret, missing]));
-      const distinct = [...states.keys()];
-      const rows = await run<KeyRow>(readKeys, [textArray(distinct), new Date(clock.now()).toISOString()]);
-      for (const { place, problem, ...row } of rows) {
-        const principal = {
-          orgId: row.orgId ?? '',
-          keyId: row.keyId ?? '',
-          livemode: row.livemode === 'true',
-          scopes: row.scopes?.split(' ') ?? [],
-          marketAccess: row.marketAccess ?? 'none',
-          serviceKeyId: row.serviceKeyId,
-        };
-        remember(distinct[Number(place)]!, principal);
-        states.set(distinct[Number(place)]!, { problem, principal });
-      }
-      return requests.map(({ hashedSecret }) => states.get(hashedSecret)!);
-    },
-    parallel: parallelReads,
-    fullWeight: 32,
-    maxWeight: 500,
-    queueLimit: { weight: 10_000, bytes: Infinity },
-  }));
+  const coalescer = createGroupCoalescer<{ hashedSecret: string }, KeyState>(
+    db.shards,
+    ({ run, parallelReads }) => ({
+      async flush(requests) {
+        const states = new Map<string, KeyState>(requests.map(({ hashedSecret }) => [hashedSecret, missing]));
+        const distinct = [...states.keys()];
+        const rows = await run<KeyRow>(readKeys, [textArray(distinct), new Date(clock.now()).toISOString()]);
+        for (const { place, problem, ...row } of rows) {
+          const principal = {
+            orgId: row.orgId ?? '',
+            keyId: row.keyId ?? '',
+            livemode: row.livemode === 'true',
+            scopes: row.scopes?.split(' ') ?? [],
+            marketAccess: row.marketAccess ?? 'none',
+            serviceKeyId: row.serviceKeyId,
+          };
+          remember(distinct[Number(place)]!, principal);
+          states.set(distinct[Number(place)]!, { problem, principal });
+        }
+        return requests.map(({ hashedSecret }) => states.get(hashedSecret)!);
+      },
+      parallel: parallelReads,
+      fullWeight: 32,
+      maxWeight: 500,
+      queueLimit: { weight: 10_000, bytes: Infinity },
+    }),
+  );
   return {
     /**
      * @param scope null if any valid key will do

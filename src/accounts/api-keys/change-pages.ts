@@ -47,16 +47,10 @@ import { guideScopes, keyAddress, ownKeys, toKeyView } from './view.js';
 
 const mayChange = requireRole(...managingRoles);
 
-interface SnippetKey {
-  id: string;
-  secret: string;
-  scopes: string[];
-}
-
 /** A first call with the new key, in each language. */
 function makeSnippets(
   origin: string,
-  { id, secret, scopes }: SnippetKey,
+  { id, secret, scopes }: Pick<KeyRow, 'id' | 'scopes'> & { secret: string },
   product: { slug: string; usageMetric: string } | undefined,
   isRotated: boolean,
 ) {

@@ -2,7 +2,6 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
-import { prefersHtml } from '../../core/http/request.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { newForm, onlyPages } from '../../core/pages/form.js';
@@ -41,7 +40,7 @@ import { keyAddress, keyStates, showPrefix, toKeyView, whatScopeAllows, type Key
 
 export function apiKeyPages(deps: KeyPageDeps): Router {
   const router = pageRouter();
-  addListPage(router, deps);
+  router.get('/api-keys', onlyPages, (req, res) => showList(deps, req, res));
   addCreatePages(router, deps);
   addRotatePages(router, deps);
   addRevokePages(router, deps);
@@ -61,13 +60,6 @@ const querySchema = z.object({
   cursor: listApiKeysSchema.shape.cursor,
   before: listApiKeysSchema.shape.cursor,
 });
-
-function addListPage(router: Router, deps: KeyDeps): void {
-  router.get('/api-keys', async (req, res, next) => {
-    if (!prefersHtml(req)) next('route');
-    else await showList(deps, req, res);
-  });
-}
 
 async function showList(deps: KeyDeps, req: Request, res: Response): Promise<void> {
   const path = `${req.baseUrl}/api-keys`;
@@ -173,10 +165,7 @@ const keyNotices = {
 };
 
 function addKeyPages(router: Router, deps: KeyPageDeps): void {
-  router.get('/api-keys/:id', async (req, res, next) => {
-    if (!prefersHtml(req)) next('route');
-    else await showKey(deps, req, res);
-  });
+  router.get('/api-keys/:id', onlyPages, (req, res) => showKey(deps, req, res));
 
   router.get('/api-keys/:id/cut-over', onlyPages, async (req, res) => {
     const { orgId } = sessionOf(res);

@@ -26,21 +26,20 @@ const list = defineRoute({
   limit: 'key-changes',
   query: listApiKeysSchema,
   responses: { 200: json('A page of keys.', apiKeyListSchema) },
-  handler:
-    ({ db, clock, config }: KeyDeps) =>
-    async (req, res) => {
-      const { orgId } = sessionOf(res);
-      const { limit, cursor } = parseInput(listApiKeysSchema, req.query);
-      const size = Number(limit ?? PAGE_SIZE);
-      const rows = await listKeys(db.orm, orgId, {
-        limit: size + 1,
-        ...(cursor === undefined ? {} : { afterId: decodeCursor(cursor) }),
-      });
-      const { page, nextCursor = null } = cutPage(rows, size, ({ id }) => encodeCursor(id));
-      const now = clock.now();
-      setBudgetHeaders(res, await readChangeBudget(db.orm, orgId, now, config.limits.keyChangesPerHour));
-      res.json({ apiKeys: page.map((key) => toApiKeyJson(key, now)), nextCursor });
-    },
+  handler: (deps: KeyDeps) => async (req, res) => {
+    const { orgId } = sessionOf(res);
+    const { limit, cursor } = parseInput(listApiKeysSchema, req.query);
+    const size = Number(limit ?? PAGE_SIZE);
+    const rows = await listKeys(deps.db.orm, orgId, {
+      limit: size + 1,
+      ...(cursor === undefined ? {} : { afterId: decodeCursor(cursor) }),
+    });
+    const { page, nextCursor = null } = cutPage(rows, size, ({ id }) => encodeCursor(id));
+    const now = deps.clock.now();
+    const { keyChangesPerHour } = deps.config.limits;
+    setBudgetHeaders(res, await readChangeBudget(deps.db.orm, orgId, now, keyChangesPerHour));
+    res.json({ apiKeys: page.map((key) => toApiKeyJson(key, now)), nextCursor });
+  },
 });
 
 export const idParams = z.object({ id: z.string().meta({ description: 'The id of the key.' }) });
@@ -52,12 +51,10 @@ const one = defineRoute({
   operationId: 'getApiKey',
   params: idParams,
   responses: { 200: json('The key.', apiKeyAnswerSchema) },
-  handler:
-    ({ db, clock }: KeyDeps) =>
-    async (req, res) => {
-      const key = await requireKey(db.orm, sessionOf(res).orgId, readId(req));
-      res.json({ apiKey: toApiKeyJson(key, clock.now()) });
-    },
+  handler: (deps: KeyDeps) => async (req, res) => {
+    const key = await requireKey(deps.db.orm, sessionOf(res).orgId, readId(req));
+    res.json({ apiKey: toApiKeyJson(key, deps.clock.now()) });
+  },
 });
 
 export const apiKeyReadRoutes = [list, one];
@@ -75,15 +72,14 @@ export const ownKeyRoute = defineRoute({
   responses: {
     200: json('The key and its Organization.', ownKeySchema),
   },
-  handler:
-    ({ db, clock, keys, keyUse }: OwnKeyDeps) =>
-    async (req, res) => {
-      const hashedSecret = readHashedSecret(req);
-      const { orgId, keyId } = await keys.authenticate(hashedSecret, null);
-      const key = await requireKey(db.orm, orgId, keyId);
-      const { id, slug, name } = organizations;
-      const [organization] = await db.orm.select({ id, slug, name }).from(organizations).where(eq(id, orgId));
-      keyUse.touch(hashedSecret, null);
-      res.json({ apiKey: toApiKeyJson(key, clock.now()), organization });
-    },
+  handler: (deps: OwnKeyDeps) => async (req, res) => {
+    const { db, clock, keys, keyUse } = deps;
+    const hashedSecret = readHashedSecret(req);
+    const { orgId, keyId } = await keys.authenticate(hashedSecret, null);
+    const key = await requireKey(db.orm, orgId, keyId);
+    const { id, slug, name } = organizations;
+    const [organization] = await db.orm.select({ id, slug, name }).from(organizations).where(eq(id, orgId));
+    keyUse.touch(hashedSecret, null);
+    res.json({ apiKey: toApiKeyJson(key, clock.now()), organization });
+  },
 });

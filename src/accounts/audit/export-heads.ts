@@ -29,18 +29,12 @@ export function auditExportJobs({
 
 const TIMEOUT_MS = 30_000;
 
-interface ExportOutcome {
-  /** If false, nothing was written. */
-  isIntact: boolean;
-  chains: number;
-}
-
 /**
  * Checks the chains against the heads in a file before overwriting it, so that a rewritten history never replaces the
- * evidence against it.
+ * evidence against it. Writes nothing if a chain is broken.
  * @throws NotedHeadsError; Error if the heads cannot be written
  */
-export async function exportHeads(orm: Orm, target: string): Promise<ExportOutcome> {
+export async function exportHeads(orm: Orm, target: string) {
   const isUrl = /^https?:/.test(target);
   const noted = !isUrl && (await exists(target)) ? await readNotedHeads(target) : undefined;
   const reports = await verifyChains(orm, { noted });

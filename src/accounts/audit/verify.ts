@@ -57,20 +57,15 @@ export function verifyChains(
   );
 }
 
-export interface RangeCheck {
-  first: number;
-  last: number;
-  end: number;
-  /** First row whose hash does not follow from the row before it. */
-  brokenAt: number | undefined;
-}
-
-/** Undefined for an empty chain. Reads its end first: rows up to it never change, so no common snapshot is needed. */
+/**
+ * Reads the chain's end first: rows up to it never change, so no common snapshot is needed.
+ * @returns `brokenAt` is the first row whose hash does not follow from the row before it; undefined for an empty chain
+ */
 export async function verifyRange(
   orm: Orm,
   orgId: string,
   { upTo, limit }: { upTo: number | undefined; limit: number },
-): Promise<RangeCheck | undefined> {
+) {
   const [end] = await orm.select().from(auditChains).where(eq(auditChains.orgId, orgId));
   if (!end || end.seq === 0) return undefined;
   const last = Math.max(1, Math.min(upTo ?? end.seq, end.seq));

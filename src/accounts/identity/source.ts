@@ -13,12 +13,7 @@ export interface Put<T> {
 
 type Fields = Record<string, string | null | undefined>;
 
-interface Difference {
-  before: Fields;
-  after: Fields;
-}
-
-export function findDifference(current: Fields, wanted: Fields): Difference | undefined {
+export function findDifference(current: Fields, wanted: Fields) {
   const changed = Object.keys(wanted).filter((name) => current[name] !== wanted[name]);
   if (changed.length === 0) return undefined;
   const pick = (fields: Fields) => Object.fromEntries(changed.map((name) => [name, fields[name]]));

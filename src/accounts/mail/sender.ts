@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, isNull, lte, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, lte, sql } from 'drizzle-orm';
 import { findProxy } from '../../core/http/proxy.js';
 import type { Transporter } from 'nodemailer';
 import type { MailConfig } from '../../core/config.js';
@@ -70,11 +70,8 @@ function claimDue(orm: Orm, now: Date): Promise<Mail[]> {
   );
 }
 
-async function countWaiting(orm: Orm): Promise<number> {
-  const some = orm.select({ id: mails.id }).from(mails).where(isWaiting).limit(MAX_COUNTED).as('some');
-  const [row] = await orm.select({ waiting: count() }).from(some);
-  return row!.waiting;
-}
+const countWaiting = (orm: Orm) =>
+  orm.$count(orm.select({ id: mails.id }).from(mails).where(isWaiting).limit(MAX_COUNTED).as('some'));
 
 /** Most processes send no message, so nodemailer is loaded for the first. */
 async function connect({ host, tls, auth, ...given }: MailConfig): Promise<Transporter> {

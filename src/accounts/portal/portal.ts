@@ -19,25 +19,19 @@ export type PortalSessionInput = z.output<typeof portalSessionInputSchema>;
 
 const LINK_MINUTES = 10;
 
-export interface NewPortalSession {
-  /** Contains the link's secret. */
-  path: string;
-  expiresAt: Date;
-}
+export type NewPortalSession = Awaited<ReturnType<typeof createPortalSession>>;
 
-interface Creator {
-  serviceKeyId?: string | null;
-  /** An operator who views the pages as the customer. */
-  operatorId?: string;
-}
-
+/**
+ * With `operatorId`, an operator views the pages as the customer.
+ * @returns a path that contains the link's secret
+ */
 export async function createPortalSession(
   tx: Tx,
   slug: string,
   { expiresInMinutes, member: email, ...input }: PortalSessionInput,
   source: Source,
-  { serviceKeyId, operatorId }: Creator = {},
-): Promise<NewPortalSession> {
+  { serviceKeyId, operatorId }: { serviceKeyId?: string | null; operatorId?: string } = {},
+) {
   const { at, actor } = source;
   const organization = await getLockedOrganization(tx, slug);
   if (organization.archivedAt !== null)

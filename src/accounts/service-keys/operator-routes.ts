@@ -1,10 +1,8 @@
-import { z } from 'zod';
-import { readRange, sendPage } from '../../core/http/page.js';
-import { isUuid, readPathId } from '../../core/http/request.js';
+import { readPathId } from '../../core/http/request.js';
 import { json } from '../../core/reference/define-route.js';
 import { DEFAULT_GRACE_MINUTES, rotateApiKeySchema } from '../api-keys/schema.js';
-import { listParts, operatorRoute } from '../identity/operator/define-route.js';
-import { listServiceKeys, type ServiceKey } from './queries.js';
+import { listRoute, operatorRoute } from '../identity/operator/define-route.js';
+import { listServiceKeys } from './queries.js';
 import {
   newServiceKeySchema,
   rotatedServiceKeySchema,
@@ -14,21 +12,12 @@ import {
 } from './schema.js';
 import { createServiceKey, revokeServiceKey, rotateServiceKey, toServiceKeyJson } from './service-keys.js';
 
-const cursorKeySchema = z.string().refine(isUuid);
-
 export const serviceKeyRoutes = [
-  operatorRoute({
-    method: 'get',
+  listRoute('serviceKeys', serviceKeySchema, 'id', {
     path: '/operator/service-keys',
     operationId: 'listServiceKeys',
-    ...listParts('serviceKeys', serviceKeySchema, 'Newest first.'),
-    handler: (deps) => async (req, res) => {
-      const { limit, after } = readRange(req, cursorKeySchema);
-      const rows = await listServiceKeys(deps.db.orm, { limit: limit + 1, after });
-      const now = deps.clock.now();
-      const present = (key: ServiceKey) => toServiceKeyJson(key, now);
-      sendPage(res, 'serviceKeys', { rows, limit, keyOf: ({ id }: ServiceKey) => id, present });
-    },
+    read: ({ db }, { limit, after }) => listServiceKeys(db.orm, { limit: limit + 1, after }),
+    present: (key, { clock }) => toServiceKeyJson(key, clock.now()),
   }),
   operatorRoute({
     method: 'post',

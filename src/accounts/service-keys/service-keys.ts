@@ -7,10 +7,7 @@ import { recordOperatorAudit } from '../audit/audit.js';
 import type { Source } from '../identity/source.js';
 import { endServiceKey, findServiceKey, insertServiceKey, type ServiceKey } from './queries.js';
 
-export interface NewServiceKey {
-  key: ServiceKey;
-  secret: string;
-}
+export type NewServiceKey = Awaited<ReturnType<typeof add>>;
 
 /** The first 12 characters would be the same for all. */
 const PREFIX_LENGTH = 16;
@@ -22,7 +19,7 @@ export async function createServiceKey(
     id?: string;
   },
   source: Source,
-): Promise<NewServiceKey> {
+) {
   const { id = uuid() } = input;
   refuseStale(input, source.at);
   if (await findServiceKey(tx, id))
@@ -33,12 +30,7 @@ export async function createServiceKey(
   return add(tx, { ...input, id, rotatedFromId: null }, 'service_key.created', {}, source);
 }
 
-export async function rotateServiceKey(
-  tx: Tx,
-  id: string,
-  graceMinutes: number,
-  source: Source,
-): Promise<NewServiceKey & { previous: ServiceKey }> {
+export async function rotateServiceKey(tx: Tx, id: string, graceMinutes: number, source: Source) {
   const old = await getServiceKey(tx, id);
   refuseUnlessActive(old, source.at, 'service key');
   const { name, livemode, scopes, expiresAt } = old;
@@ -65,13 +57,7 @@ export const getServiceKey = async (orm: Orm, id: string): Promise<ServiceKey> =
 
 type Values = Pick<ServiceKey, 'id' | 'name' | 'livemode' | 'scopes' | 'expiresAt' | 'rotatedFromId'>;
 
-async function add(
-  tx: Tx,
-  values: Values,
-  action: string,
-  more: Record<string, unknown>,
-  source: Source,
-): Promise<NewServiceKey> {
+async function add(tx: Tx, values: Values, action: string, more: Record<string, unknown>, source: Source) {
   const secret = generateSecret(values.livemode, 'service');
   const shown = { ...values, prefix: secret.slice(0, PREFIX_LENGTH), createdAt: source.at };
   await insertServiceKey(tx, { ...shown, hashedSecret: hashSecret(secret) });

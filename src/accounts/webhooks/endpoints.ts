@@ -142,7 +142,7 @@ export function rotateSecret(
     const secret = generateWebhookSecret();
     await updateRow(tx, actor.orgId, id, {
       secret: boxOf(deps).seal(id, secret),
-      previousSecret: graceMinutes === 0 ? null : await findSecret(tx, actor.orgId, id),
+      previousSecret: graceMinutes === 0 ? null : (await findSecret(tx, actor.orgId, id))!,
       previousSecretEndsAt: graceMinutes === 0 ? null : new Date(now.getTime() + graceMinutes * MINUTE_MS),
     });
     await audit(tx, actor, now, 'webhook.secret_rotated', id, { url, graceMinutes });

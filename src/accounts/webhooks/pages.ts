@@ -310,8 +310,5 @@ function addDeliveryPage(router: Router, deps: EndpointDeps): void {
   }
 }
 
-const endpointOf = (deps: EndpointDeps, req: Request, res: Response): Promise<EndpointRow> =>
-  requireEndpoint(deps.db.orm, sessionOf(res).orgId, readEndpointId(req));
-
-const endpointViewOf = async (deps: EndpointDeps, req: Request, res: Response) =>
-  toEndpointView(await endpointOf(deps, req, res), deps.clock.now());
+const endpointViewOf = async ({ db, clock }: EndpointDeps, req: Request, res: Response) =>
+  toEndpointView(await requireEndpoint(db.orm, sessionOf(res).orgId, readEndpointId(req)), clock.now());

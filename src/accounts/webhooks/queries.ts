@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRows, firstRow } from '../../core/db/sql.js';
+import { selectRows, firstRow, firstValue } from '../../core/db/sql.js';
 import { webhookAttempts, webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 
 const {
@@ -49,13 +49,10 @@ export const pausePosts = (orm: Orm, orgId: string, id: string, until: Date): Pr
   orm.update(webhookEndpoints).set({ nextPostAt: until }).where(isEndpoint(orgId, id));
 
 /** Encrypted. */
-export async function findSecret(tx: Tx, orgId: string, id: string): Promise<string> {
-  const [row] = await tx
-    .select({ secret: webhookEndpoints.secret })
-    .from(webhookEndpoints)
-    .where(isEndpoint(orgId, id));
-  return row!.secret;
-}
+export const findSecret = (tx: Tx, orgId: string, id: string) =>
+  firstValue(
+    tx.select({ value: webhookEndpoints.secret }).from(webhookEndpoints).where(isEndpoint(orgId, id)),
+  );
 
 /** The next clean-up deletes the remaining deliveries. */
 export const deleteEndpoint = (tx: Tx, orgId: string, id: string): Promise<unknown> =>
@@ -157,16 +154,13 @@ export const findDelivery = (orm: Orm, { orgId, endpointId, messageId }: Deliver
   );
 
 /** Exactly as the database formats it, which is how it is sent. */
-export async function readData(
-  orm: Orm,
-  { orgId, messageId }: Omit<DeliveryKey, 'endpointId'>,
-): Promise<string> {
-  const [row] = await orm
-    .select({ data: sql<string>`${webhookMessages.data}::text` })
-    .from(webhookMessages)
-    .where(and(eq(webhookMessages.orgId, orgId), eq(webhookMessages.id, messageId)));
-  return row!.data;
-}
+export const readData = (orm: Orm, { orgId, messageId }: Omit<DeliveryKey, 'endpointId'>) =>
+  firstValue(
+    orm
+      .select({ value: sql<string>`${webhookMessages.data}::text` })
+      .from(webhookMessages)
+      .where(and(eq(webhookMessages.orgId, orgId), eq(webhookMessages.id, messageId))),
+  );
 
 export const listAttempts = (orm: Orm, { orgId, endpointId, messageId }: DeliveryKey, limit: number) =>
   orm
@@ -203,7 +197,7 @@ export const resendOne = (tx: Tx, { orgId, endpointId, messageId }: DeliveryKey,
 
 export function resendAllFailed(
   tx: Tx,
-  { orgId, endpointId }: { orgId: string; endpointId: string },
+  { orgId, endpointId }: Omit<DeliveryKey, 'messageId'>,
   { fromId, limit, now }: { fromId: string; limit: number; now: Date },
 ): Promise<number> {
   const failed = tx
@@ -228,12 +222,7 @@ export const listDisabled = (orm: Orm, orgId: string) =>
     .where(and(eq(webhookEndpoints.orgId, orgId), sql`${webhookEndpoints.disabledReason} is not null`))
     .orderBy(asc(webhookEndpoints.id));
 
-interface SealedRow {
-  orgId: string;
-  id: string;
-  secret: string;
-  previous: string | null;
-}
+type SealedRow = Record<'orgId' | 'id' | 'secret', string> & { previous: string | null };
 
 /** The newest key did not seal these secrets. */
 export const listStaleSecrets = (orm: Orm, currentPrefix: string, limit: number) =>

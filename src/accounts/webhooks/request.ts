@@ -155,7 +155,7 @@ export async function readDeliveryDetails(orm: Orm, key: DeliveryKey) {
   if (!row) throw noDelivery();
   return {
     ...toDeliveryJson(row),
-    body: bodyOf(row.type, row.createdAt, await readData(orm, key)),
+    body: bodyOf(row.type, row.createdAt, (await readData(orm, key))!),
     attemptLog: await listAttempts(orm, key, SHOWN_ATTEMPTS),
   };
 }

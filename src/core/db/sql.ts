@@ -50,6 +50,9 @@ export const inSnapshot = <T>(orm: Orm, work: (tx: Orm) => Promise<T>): Promise<
 
 export const firstRow = async <T>(rows: PromiseLike<T[]>): Promise<T | undefined> => (await rows)[0];
 
+export const firstValue = async <T>(rows: PromiseLike<{ value: T }[]>): Promise<T | undefined> =>
+  (await rows)[0]?.value;
+
 export const hasRow = async (rows: PromiseLike<unknown[]>): Promise<boolean> => (await rows).length > 0;
 
 /** For a statement that writes rows. */

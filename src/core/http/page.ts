@@ -62,13 +62,12 @@ export function cutPage<T>(rows: readonly T[], limit: number, cursorOf: (last: T
   return { page, nextCursor: rows.length > limit ? cursorOf(page.at(-1)!) : undefined };
 }
 
-export function sendPage<T>(
-  res: Response,
-  name: string,
-  { rows, limit, keyOf, present }: PageParts<T>,
-): void {
+export const sendPage = <T>(res: Response, name: string, parts: PageParts<T>): void =>
+  sendJson(res, 200, toJson(pageJson(name, parts)));
+
+export function pageJson<T>(name: string, { rows, limit, keyOf, present }: PageParts<T>) {
   const { page, nextCursor = null } = cutPage(rows, limit, (last) => toCursor(keyOf(last)));
-  sendJson(res, 200, toJson({ [name]: page.map(present), nextCursor }));
+  return { [name]: page.map(present), nextCursor };
 }
 
 interface PageParts<T> {

@@ -10,20 +10,11 @@ export function toAddress(address: string, query: Query): string {
   return text === '' ? path : `${path}?${text}`;
 }
 
-export interface Pager {
-  first: string | undefined;
-  next: string | undefined;
-  previous?: string | undefined;
-  position?: { first: number; last: number; total: number } | undefined;
-}
-
-export function toPager(
+export const toPager = (
   path: string,
   query: Query,
-  { cursor, nextCursor }: { cursor: string | undefined; nextCursor: string | undefined },
-): Pager {
-  return {
-    first: cursor === undefined ? undefined : toAddress(path, query),
-    next: nextCursor === undefined ? undefined : toAddress(path, { ...query, cursor: nextCursor }),
-  };
-}
+  { cursor, nextCursor }: Record<'cursor' | 'nextCursor', string | undefined>,
+) => ({
+  first: cursor === undefined ? undefined : toAddress(path, query),
+  next: nextCursor === undefined ? undefined : toAddress(path, { ...query, cursor: nextCursor }),
+});

@@ -38,11 +38,7 @@ export interface CorrectionRequest {
   corrections: readonly Correction[];
 }
 
-export interface AppliedCorrections {
-  applied: number;
-  deduped: number;
-  results: { idempotencyKey: string; previousQuantity: string; quantity: string }[];
-}
+export type AppliedCorrections = Awaited<ReturnType<typeof correctEvents>>;
 
 /** After receipt, for an API key. */
 export const MAX_AGE_DAYS = 35;
@@ -56,11 +52,7 @@ const AUDITED_CORRECTIONS = 20;
  * @throws AppError with the first broken rule: entitlement_required, event_not_found, idempotency_conflict,
  * timestamp_out_of_range, quantity_out_of_range, invalid_request
  */
-export async function correctEvents(
-  tx: Tx,
-  request: CorrectionRequest,
-  source: Source,
-): Promise<AppliedCorrections> {
+export async function correctEvents(tx: Tx, request: CorrectionRequest, source: Source) {
   const { orgId, livemode, corrections } = request;
   // Changes of the right take the same lock.
   const { mayCorrect } = (await lockOrganization(tx, { id: orgId }))!;
@@ -132,7 +124,7 @@ function planCorrections(
   const known = new Map(recorded.map((correction) => [correction.correctionKey, correction]));
   const events = new Map(targets.map((target) => [target.idempotencyKey, { ...target }]));
   const added: NewCorrection[] = [];
-  const results: AppliedCorrections['results'] = [];
+  const results: Record<'idempotencyKey' | 'previousQuantity' | 'quantity', string>[] = [];
   const problems: ErrorPlace[] = [];
   for (const [index, { idempotencyKey, correctionKey, quantity, reason }] of corrections.entries()) {
     const refuse = (field: keyof Correction, code: ErrorCode, detail: string) =>

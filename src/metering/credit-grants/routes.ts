@@ -1,9 +1,9 @@
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { z } from 'zod';
 import { readHashedSecret } from '../../accounts/api-keys/bearer-key.js';
 import { authenticateCall, type CallDeps } from '../../accounts/api-keys/key-use.js';
 import { operatorRoute } from '../../accounts/identity/operator/define-route.js';
-import { answerPut, readSlug } from '../../accounts/identity/operator/http.js';
+import { answerPut } from '../../accounts/identity/operator/http.js';
 import { getOrganization } from '../../accounts/identity/organizations/organizations.js';
 import type { Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
@@ -14,7 +14,7 @@ import { defineRoute, json } from '../../core/reference/define-route.js';
 import { toPrice } from '../entitlements/price.js';
 import { readCredits, readEntries, type CreditGrant, type Credits } from './credits.js';
 import { countGrant, forgiveOverdraft, putGrant, termsJson, voidGrant } from './grants.js';
-import type { AccountId, EntryRow } from './queries.js';
+import type { AccountId } from './queries.js';
 import {
   creditReasonSchema,
   creditsSchema,
@@ -50,7 +50,8 @@ export const creditRoutes = [
     responses: { 200: json('The credits.', creditsSchema) },
     handler: (deps: ReadingDeps) => async (req, res) => {
       const id = await authenticateCall(deps, readHashedSecret(req), common.scope);
-      sendCredits(res, await readCredits(deps.db.orm, id, new Date(deps.clock.now())));
+      const credits = await readCredits(deps.db.orm, id, new Date(deps.clock.now()));
+      sendJson(res, 200, toJson(creditsJson(credits)));
     },
   }),
   defineRoute({
@@ -62,7 +63,8 @@ export const creditRoutes = [
     responses: { 200: json('One page.', entriesSchema) },
     handler: (deps: ReadingDeps) => async (req, res) => {
       const id = await authenticateCall(deps, readHashedSecret(req), common.scope);
-      sendEntries(res, await readEntries(deps.db.orm, id, parseQuery(entriesQuerySchema, req.query)));
+      const entries = await readEntries(deps.db.orm, id, parseQuery(entriesQuerySchema, req.query));
+      sendJson(res, 200, toJson(entriesJson(entries)));
     },
   }),
 ];
@@ -124,10 +126,10 @@ export const operatorCreditRoutes = [
     operationId: 'readCustomerCredits',
     query: customerQuerySchema,
     responses: { 200: json('The credits.', creditsSchema) },
-    handler: (deps) => async (req, res) => {
+    async answer({ params: { slug }, req }, { db, clock }) {
       const { livemode } = parseQuery(customerQuerySchema, req.query);
-      const id = await readAccountId(deps.db.orm, readSlug(req), livemode === 'true');
-      sendCredits(res, await readCredits(deps.db.orm, id, new Date(deps.clock.now())));
+      const id = await readAccountId(db.orm, slug, livemode === 'true');
+      return creditsJson(await readCredits(db.orm, id, new Date(clock.now())));
     },
   }),
   operatorRoute({
@@ -136,35 +138,32 @@ export const operatorCreditRoutes = [
     operationId: 'listCustomerCreditEntries',
     query: customerEntriesQuerySchema,
     responses: { 200: json('One page.', entriesSchema) },
-    handler: (deps) => async (req, res) => {
+    async answer({ params: { slug }, req }, { db }) {
       const { livemode, ...query } = parseQuery(customerEntriesQuerySchema, req.query);
-      const id = await readAccountId(deps.db.orm, readSlug(req), livemode === 'true');
-      sendEntries(res, await readEntries(deps.db.orm, id, query));
+      const id = await readAccountId(db.orm, slug, livemode === 'true');
+      return entriesJson(await readEntries(db.orm, id, query));
     },
   }),
 ];
 
-function sendCredits(res: Response, { balance, held, overdrafts, grants }: Credits): void {
-  const body = {
-    balance: exact(balance),
-    held: exact(held),
-    overdrafts: overdrafts.map(({ productSlug, quantity }) => ({ productSlug, quantity: exact(quantity) })),
-    grants: grants.map(grantJson),
-  };
-  sendJson(res, 200, toJson(body));
-}
+const creditsJson = ({ balance, held, overdrafts, grants }: Credits) => ({
+  balance: exact(balance),
+  held: exact(held),
+  overdrafts: overdrafts.map(({ productSlug, quantity }) => ({ productSlug, quantity: exact(quantity) })),
+  grants: grants.map(grantJson),
+});
 
-function sendEntries(res: Response, { entries, nextCursor }: Awaited<ReturnType<typeof readEntries>>): void {
-  const present = ({ at, hour, kind, productSlug, grantKey, amount }: EntryRow) => ({
+const entriesJson = ({ entries, nextCursor }: Awaited<ReturnType<typeof readEntries>>) => ({
+  entries: entries.map(({ at, hour, kind, productSlug, grantKey, amount }) => ({
     at: new Date(at).toISOString(),
     hour: new Date(hour).toISOString(),
     kind,
     productSlug,
     grantKey,
     amount: exact(amount),
-  });
-  sendJson(res, 200, toJson({ entries: entries.map(present), nextCursor }));
-}
+  })),
+  nextCursor,
+});
 
 const presentGrant = (grant: CreditGrant) => ({ grant: grantJson(grant) });
 

@@ -69,23 +69,21 @@ const one = defineRoute({
     productSlug: z.string().meta({ description: 'The slug of the product, percent-encoded.' }),
   }),
   responses: { 200: json('The entitlement.', entitlementSchema) },
-  handler:
-    ({ entitlements, keys, keyUse, ...context }: EntitlementDeps) =>
-    async (req, res) => {
-      const hashedSecret = readHashedSecret(req);
-      const { productSlug } = req.params;
-      const entitlement = await entitlements.find(hashedSecret, productSlug);
-      keyUse.touch(hashedSecret, scope);
-      if (!entitlement) {
-        const { orgId } = await keys.authenticate(hashedSecret, scope);
-        const question = (await suggestSlugs(context, orgId, [productSlug])).get(productSlug) ?? '';
-        throw new AppError(
-          'entitlement_not_found',
-          `No entitlement for the product ${productSlug} is in effect.${question}`,
-        );
-      }
-      sendJson(res, 200, toJson(toEntitlementView(entitlement)));
-    },
+  handler: (deps: EntitlementDeps) => async (req, res) => {
+    const hashedSecret = readHashedSecret(req);
+    const { productSlug } = req.params;
+    const entitlement = await deps.entitlements.find(hashedSecret, productSlug);
+    deps.keyUse.touch(hashedSecret, scope);
+    if (!entitlement) {
+      const { orgId } = await deps.keys.authenticate(hashedSecret, scope);
+      const question = (await suggestSlugs(deps, orgId, [productSlug])).get(productSlug) ?? '';
+      throw new AppError(
+        'entitlement_not_found',
+        `No entitlement for the product ${productSlug} is in effect.${question}`,
+      );
+    }
+    sendJson(res, 200, toJson(toEntitlementView(entitlement)));
+  },
 });
 
 const check = defineRoute({

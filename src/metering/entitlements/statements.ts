@@ -31,11 +31,7 @@ export interface EntitlementRow extends BalanceRow {
 }
 
 /** The answer to a call without entitlements. */
-export interface NoEntitlementRow {
-  place: string;
-  problem: string | null;
-  kind: null;
-}
+export type NoEntitlementRow = Pick<BalanceRow, 'place' | 'problem'> & { kind: null };
 
 const keyProblem = `case${whenKeyIsBad('$4::timestamptz', 'entitlements:read')} end`;
 

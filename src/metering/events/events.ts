@@ -39,18 +39,13 @@ export function parseEventsRequest(query: object) {
 
 const PAGE_SIZE = 50;
 
-interface PageOfEvents {
-  after?: EventPosition | undefined;
-  limit?: number;
-}
-
 /** Per page: at most one second's work, even if nothing matches. */
 const SCAN = 5_000;
 
 export async function readEventPage(
   orm: Orm,
   scope: EventScope,
-  { from, to, after, part, limit = PAGE_SIZE }: EventFilter & PageOfEvents,
+  { from, to, after, part, limit = PAGE_SIZE }: EventFilter & Partial<Pick<EventRange, 'after' | 'limit'>>,
 ) {
   const range: EventRange = { from, to, after, order: 'newest first', limit: limit + 1 };
   const match = matchOf(part);

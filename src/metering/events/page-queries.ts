@@ -33,11 +33,7 @@ const productColumns = sql`p.id::text, p.slug, p.name, p.usage_metric as "usageM
     trim_scale(${sql.raw(effectiveCap('e', 'p'))})::text as "unitCap", trim_scale(p.credit_price)::text as "creditPrice", p.credit_prices as "creditPrices", p.credit_dimension as "creditDimension", e.kind`;
 
 /** `period` is the first day of a month. */
-interface MonthScope {
-  orgId: string;
-  period: string;
-  livemode: boolean;
-}
+type MonthScope = Omit<UsageScope, 'productId'> & { period: string };
 
 /** With usage or with an entitlement in any state, by slug. */
 export const selectProducts = ({ orgId, period, livemode }: MonthScope, limit: number): SQL => sql`

@@ -31,12 +31,6 @@ export interface OverCap {
   period: string;
 }
 
-export interface OverLimit {
-  slug: string;
-  metric: string;
-  state: LimitState;
-}
-
 export interface BatchOutcome {
   /** One per pair; undefined if there was nothing to report. */
   verdicts: (PairVerdict | undefined)[];
@@ -45,7 +39,7 @@ export interface BatchOutcome {
   mismatches: { index: number; isOtherMode: boolean }[];
   overCap: OverCap[];
   /** The limit's current window contains an event of the batch. */
-  overLimit: OverLimit[];
+  overLimit: { slug: string; metric: string; state: LimitState }[];
   overdrawn: { slug: string; overdraft: string }[];
   aboveCeiling: ReadonlyMap<number, string>;
 }

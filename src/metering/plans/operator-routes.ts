@@ -1,16 +1,15 @@
 import { z } from 'zod';
 import {
   deletedResponses,
-  listParts,
+  listRoute,
   operatorRoute,
   putResponses,
 } from '../../accounts/identity/operator/define-route.js';
-import { answerPut, readSlug } from '../../accounts/identity/operator/http.js';
-import { slugSchema } from '../../accounts/identity/operator/schema.js';
+import { answerPut } from '../../accounts/identity/operator/http.js';
 import type { Orm } from '../../core/db/client.js';
 import { AppError, type ErrorPlace } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { parseQuery, readRange, sendPage } from '../../core/http/page.js';
+import { parseQuery } from '../../core/http/page.js';
 import { fieldError } from '../../core/pages/form.js';
 import { json } from '../../core/reference/define-route.js';
 import { countAmounts } from './grants.js';
@@ -59,17 +58,11 @@ const versionSchema = z.strictObject({
 });
 
 export const planRoutes = [
-  operatorRoute({
-    method: 'get',
+  listRoute('plans', planAnswerSchema, 'slug', {
     path: '/operator/plans',
     operationId: 'listPlans',
-    ...listParts('plans', planAnswerSchema, 'Ordered by `slug`.'),
-    handler: (deps) => async (req, res) => {
-      const { limit, after } = readRange(req, slugSchema);
-      const plans = await listPlans(deps.db.orm, { limit, after });
-      const rows = await presentPlans(deps.db.orm, plans);
-      sendPage(res, 'plans', { rows, limit, keyOf: ({ slug }) => slug, present: (plan) => plan });
-    },
+    read: async ({ db }, range) => presentPlans(db.orm, await listPlans(db.orm, range)),
+    present: (plan) => plan,
   }),
   operatorRoute({
     method: 'get',
@@ -96,19 +89,12 @@ export const planRoutes = [
       return answerPut(res, put, () => plan!);
     },
   }),
-  operatorRoute({
-    method: 'get',
-    path: `${PLAN}/organizations`,
+  listRoute('organizations', organizationPlanAnswerSchema, 'organization', {
+    path: `${PLAN}/organizations` as const,
     operationId: 'listPlanOrganizations',
-    ...listParts('organizations', organizationPlanAnswerSchema, 'Ordered by `organization`.'),
-    handler: (deps) => async (req, res) => {
-      const { limit, after } = readRange(req, slugSchema);
-      const { slug } = await getPlan(deps.db.orm, readSlug(req));
-      const rows = await listOrganizationsOn(deps.db.orm, slug, { limit, after });
-      const now = new Date(deps.clock.now());
-      const present = ({ organization, row }: (typeof rows)[number]) => ownPlanJson(organization, row, now);
-      sendPage(res, 'organizations', { rows, limit, keyOf: ({ organization }) => organization, present });
-    },
+    read: async ({ db: { orm } }, range, { slug }) =>
+      listOrganizationsOn(orm, (await getPlan(orm, slug)).slug, range),
+    present: ({ organization, row }, { clock }) => ownPlanJson(organization, row, new Date(clock.now())),
   }),
   operatorRoute({
     method: 'post',

@@ -54,15 +54,8 @@ export async function storePlan(tx: Tx, plan: Plan, isNewVersion: boolean): Prom
   await tx.update(plans).set({ name, version, updatedAt }).where(eq(plans.slug, slug));
 }
 
-export interface VersionRow {
-  plan: string;
-  version: number;
-  createdAt: Date;
-  organizations: number;
-}
-
 /** The newest of each plan, and those with Organizations, newest first. */
-export async function listVersions(orm: Orm, slugs: readonly string[]): Promise<VersionRow[]> {
+export async function listVersions(orm: Orm, slugs: readonly string[]) {
   const counts = await selectRows<{ plan: string; version: number; organizations: number }>(
     orm,
     sql`select plan, version, count(*)::int as organizations from organization_plans

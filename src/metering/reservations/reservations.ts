@@ -49,12 +49,6 @@ export function stateOf(
   return expiresAtMs > nowMs ? 'held' : 'expired';
 }
 
-export interface ReservationResult {
-  reservation: Reservation;
-  limits: LimitState[];
-  isRepeat: boolean;
-}
-
 /** A key sees only reservations of its own Organization and mode. */
 type Owner = Pick<Subject, 'orgId' | 'livemode'>;
 
@@ -88,7 +82,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
 
   return {
     /** Resolves after the commit. */
-    async reserve(request: ReserveRequest): Promise<ReservationResult> {
+    async reserve(request: ReserveRequest) {
       const decision = await coalescer.submit(request);
       if ('refusal' in decision) {
         if (exhausted.has(decision.refusal.code)) metrics.reservations.inc({ outcome: 'refused' });
@@ -176,7 +170,7 @@ export const toReservation = (row: ReservationRow) => ({
 const toKeys = (json: string | null | undefined): string[] =>
   json == null ? [] : (JSON.parse(json) as string[]);
 
-type Decision = ReservationResult | { refusal: AppError };
+type Decision = { reservation: Reservation; limits: LimitState[]; isRepeat: boolean } | { refusal: AppError };
 
 interface DecideDeps {
   clock: Clock;
@@ -304,11 +298,7 @@ function toVerdict(row: DecisionRow, requests: ReserveRequest[], ids: string[]):
   };
 }
 
-function toReserved(
-  verdict: ReservationVerdict,
-  limits: Map<string, SubjectLimits>,
-  nowMs: number,
-): ReservationResult {
+function toReserved(verdict: ReservationVerdict, limits: Map<string, SubjectLimits>, nowMs: number) {
   const { request, id, subject } = verdict;
   return {
     reservation: {

@@ -36,13 +36,6 @@ export type SettleWarning =
   | { code: 'reservation_expired' }
   | { code: 'reservation_exceeded'; reserved: string; used: string };
 
-export interface SettledReservation {
-  reservation: Reservation;
-  accepted: 0 | 1;
-  deduped: 0 | 1;
-  warnings: SettleWarning[];
-}
-
 export type Settlements = ReturnType<typeof createSettlements>;
 
 const MAX_QUEUED = 10_000;
@@ -64,7 +57,7 @@ export function createSettlements({ db, clock, metrics, thresholds }: RecorderDe
   }));
   return {
     /** Resolves after the commit. */
-    async settle(request: SettleRequest): Promise<SettledReservation> {
+    async settle(request: SettleRequest) {
       const verdict = await coalescer.submit(request);
       if (verdict.error) throw verdict.error;
       const { reservation, isCounted, outcome } = verdict;

@@ -53,11 +53,6 @@ ${t.with} customer as materialized (
 select (select max(id::text collate "C") from customer) as last, (select count(*) from planned)::text as planned`,
 };
 
-export interface PlanRow {
-  last: string | null;
-  planned: string;
-}
-
 const isSame = (a: string, b: string): string =>
   ['org_id', 'product_id', 'livemode', 'hour', 'revision'].map((c) => `${a}.${c} = ${b}.${c}`).join(' and ');
 
@@ -145,8 +140,3 @@ ${t.with} waiting as (
 )
 select (select count(*) from waiting)::text as waiting, (select count(*) from unresolved)::text as unresolved`,
 };
-
-export interface OpenRow {
-  waiting: string;
-  unresolved: string;
-}

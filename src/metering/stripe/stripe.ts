@@ -5,15 +5,7 @@ import { FIRST } from '../../core/db/walk.js';
 import type { WorkContext } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { createStripeClient, refusedFor, TIMEOUT_MS, type Answer, type Stripe } from './client.js';
-import {
-  claimEvents,
-  countOpen,
-  planEvents,
-  recordOutcome,
-  type ClaimRow,
-  type OpenRow,
-  type PlanRow,
-} from './statements.js';
+import { claimEvents, countOpen, planEvents, recordOutcome, type ClaimRow } from './statements.js';
 
 /** After the end of an hour, its last events arrive; most hours then need only one revision. */
 const CLOSED_AFTER_MS = 5 * MINUTE_MS;
@@ -91,7 +83,7 @@ export async function planHours(
     let cursor: string | null = FIRST;
     while (cursor !== null) {
       const values: unknown[] = [now, from, closed, livemode, cursor, ORGANIZATIONS_PER_PAGE];
-      const rows: PlanRow[] = await group.run(planEvents, values);
+      const rows: { last: string | null; planned: string }[] = await group.run(planEvents, values);
       planned += Number(rows[0]!.planned);
       cursor = rows[0]!.last;
     }
@@ -206,10 +198,13 @@ const isGivenUp = ({ state }: ClaimRow): boolean => state === 'unknown';
 const lateAnswer = refusedFor('Not sent: this instance was too slow.');
 
 export async function countEvents({ db, livemode, metrics }: Omit<StripeDeps, 'stripe'>): Promise<void> {
+  const states = ['waiting', 'unresolved'] as const;
   const counts = await Promise.all(
-    db.shards.groups.map((group) => group.run<OpenRow>(countOpen, [livemode, MAX_COUNTED])),
+    db.shards.groups.map((group) =>
+      group.run<Record<(typeof states)[number], string>>(countOpen, [livemode, MAX_COUNTED]),
+    ),
   );
-  for (const state of ['waiting', 'unresolved'] as const)
+  for (const state of states)
     metrics.stripeOpen.set(
       { state },
       counts.reduce((sum, [row]) => sum + Number(row![state]), 0),

@@ -11,7 +11,7 @@ import type { Context } from '../../../core/http/context.js';
 import { hangUpSignal } from '../../../core/http/request.js';
 import { toAddress } from '../../../core/pages/address.js';
 import { fieldError } from '../../../core/pages/form.js';
-import { renderPage } from '../../../core/pages/layout.js';
+import { renderPage, type Page } from '../../../core/pages/layout.js';
 import { passLimits } from '../../../core/http/rate-limit.js';
 import { findUser, type User } from '../users/queries.js';
 import { checkPassword, WrongGuess, type Author } from './account.js';
@@ -32,21 +32,14 @@ const tabs = [
   { id: 'passkeys', href: `${ACCOUNT}/passkeys`, label: 'Passkeys' },
   { id: 'single-sign-on', href: `${ACCOUNT}/single-sign-on`, label: 'Single sign-on' },
   { id: 'sessions', href: `${ACCOUNT}/sessions`, label: 'Sessions' },
-] as const;
+];
 
-interface AccountPage {
-  /** Under `views/accounts/account`. */
-  view: string;
-  tab: (typeof tabs)[number]['id'];
-  title: string;
-  notices?: Record<string, string>;
-}
-
+/** @param page its view is under `views/accounts/account`, and names its tab unless `tab` does */
 export function renderAccount(
   deps: AccountDeps,
   req: Request,
   res: Response,
-  { view, tab, ...page }: AccountPage,
+  { view, tab = view, ...page }: Page & { tab?: string },
   data: object,
 ): Promise<void> {
   const isOffered = (id: string) =>
@@ -71,12 +64,6 @@ export const authorOf = ({ clock }: AccountDeps, req: Request, res: Response): A
   email: personOf(res).email,
   gone: hangUpSignal(res),
 });
-
-const givenFactor = (
-  req: Request,
-  res: Response,
-  { code, passkey }: Pick<GivenFactor, 'code' | 'passkey'>,
-): GivenFactor => ({ code, passkey, site: siteOf(req), hashedToken: personOf(res).sessionId });
 
 /** In a single sign-on session, the person may have no password. */
 function isConfirmedByIssuer({ clock }: AccountDeps, res: Response): boolean {
@@ -117,7 +104,7 @@ export function confirmed<T>(
   return limitGuesses(deps, req, res, async () => {
     const { author, person } = await prove(deps, req, res, currentPassword);
     if (factor.code !== undefined || factor.passkey) await deps.limitFactor(req, res, author.email);
-    return work(author, person, givenFactor(req, res, factor));
+    return work(author, person, { ...factor, site: siteOf(req), hashedToken: personOf(res).sessionId });
   });
 }
 

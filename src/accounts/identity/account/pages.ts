@@ -64,7 +64,7 @@ function profilePages(deps: AccountDeps): Router {
   const show = async (req: Request, res: Response, form: FormState) => {
     const { userId } = personOf(res);
     const organizationsOf = await listOrganizationsOf(db.orm, userId, MAX_ORGANIZATIONS + 1);
-    const page = { view: 'profile', tab: 'profile', title: 'Your account', notices: profileNotices } as const;
+    const page = { view: 'profile', title: 'Your account', notices: profileNotices };
     await renderAccount(deps, req, res, page, {
       form,
       hasMail: deps.config.mail !== undefined,
@@ -120,12 +120,7 @@ function passwordPages(deps: AccountDeps): Router {
       res.redirect(303, toAddress(`${ACCOUNT}/password`, { done: 'changed' }));
     },
     async show(req, res, form) {
-      const page = {
-        view: 'password',
-        tab: 'password',
-        title: 'Your password',
-        notices: passwordNotices,
-      } as const;
+      const page = { view: 'password', title: 'Your password', notices: passwordNotices };
       const { userId, hasSecondFactor: hasFactor } = personOf(res);
       await renderAccount(deps, req, res, page, {
         form,
@@ -172,12 +167,7 @@ function sessionPages(deps: AccountDeps): Router {
     const now = new Date(clock.now());
     const rows = await listSessions(db.orm, userId, sessionId, now, MAX_SESSIONS);
     const total = rows.length < MAX_SESSIONS ? rows.length : await countSessions(db.orm, userId, now);
-    const page = {
-      view: 'sessions',
-      tab: 'sessions',
-      title: 'Your sessions',
-      notices: sessionNotices,
-    } as const;
+    const page = { view: 'sessions', title: 'Your sessions', notices: sessionNotices };
     await renderAccount(deps, req, res, page, {
       form,
       total,

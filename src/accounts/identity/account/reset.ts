@@ -7,7 +7,7 @@ import { fieldError } from '../../../core/pages/form.js';
 import { formatTime } from '../../../core/pages/format.js';
 import { HOUR_MS } from '../../../core/time.js';
 import { queueMail, type MailDeps } from '../../mail/outbox.js';
-import { createLink, findLink, spendLink, type NewLink, type OneTimeLink } from '../links/links.js';
+import { createLink, findLink, spendLink, type NewLink } from '../links/links.js';
 import { hashPassword, passwordProblem } from '../password.js';
 import {
   acceptCode,
@@ -23,7 +23,7 @@ import { endFormer } from '../sign-in/sign-in.js';
 import { auditPerson, type Whereabouts } from '../source.js';
 import { passwordRequests } from '../table.js';
 import { mailAccountNotice } from '../users/notices.js';
-import { findUser, lockUser, proveAddress, updateUser, type User } from '../users/queries.js';
+import { findUser, lockUser, proveAddress, updateUser } from '../users/queries.js';
 import { getUser, proveUser } from '../users/users.js';
 import type { AccountChangeDeps } from './account.js';
 
@@ -92,14 +92,10 @@ const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
     return true;
   });
 
-interface ResetLink {
-  link: OneTimeLink;
-  person: User;
-  hasFactor: boolean;
-}
+type ResetLink = Awaited<ReturnType<typeof findResetLink>>;
 
 /** @throws LinkGone */
-export async function findResetLink(orm: Orm, token: unknown, now: Date): Promise<ResetLink> {
+export async function findResetLink(orm: Orm, token: unknown, now: Date) {
   const link = await findLink(orm, token, ['password_reset', 'second_factor_reset'], now);
   // Deleting a person also deletes their links, so the person exists.
   const person = (await findUser(orm, { id: link.userId! }))!;

@@ -76,7 +76,7 @@ export function secondFactorPages(deps: AccountDeps): Router {
     },
     async show(req, res, form) {
       const factor = await readSecondFactor(db.orm, personOf(res).userId);
-      const page = { view: 'second-factor', tab, title: 'Second factor', notices } as const;
+      const page = { view: 'second-factor', title: 'Second factor', notices };
       await renderAccount(deps, req, res, page, { form, factor });
     },
   });
@@ -106,7 +106,7 @@ function addSetupPages(router: Router, deps: AccountDeps): void {
       }
       const secret = deps.secrets.open(person.userId, stored);
       const uri = toKeyUri(email, secret);
-      const page = { view: 'second-factor-setup', tab, title: 'Set up the second factor' } as const;
+      const page = { view: 'second-factor-setup', tab, title: 'Set up the second factor' };
       await renderAccount(deps, req, res, page, {
         form,
         uri,
@@ -125,7 +125,7 @@ function showRecoveryCodes(
   recoveryCodes: string[],
   isNew: boolean,
 ): Promise<void> {
-  const page = { view: 'recovery-codes', tab, title: 'Your recovery codes' } as const;
+  const page = { view: 'recovery-codes', tab, title: 'Your recovery codes' };
   beginSecretPage(res, 200);
   return renderAccount(deps, req, res, page, { recoveryCodes, isNew });
 }
@@ -202,7 +202,7 @@ export function passkeyPages(deps: AccountDeps): Router {
     const { userId } = personOf(res);
     const passkeys = await listPasskeys(db.orm, userId);
     const { hasApp } = await findFactors(db.orm, userId);
-    const page = { view: 'passkeys', tab: 'passkeys', title: 'Passkeys', notices: passkeyNotices } as const;
+    const page = { view: 'passkeys', title: 'Passkeys', notices: passkeyNotices };
     await renderAccount(deps, req, res, page, {
       form,
       passkeys,
@@ -213,7 +213,17 @@ export function passkeyPages(deps: AccountDeps): Router {
     });
   };
 
-  addOptions(router, deps, dangerousAuthor, waiting);
+  router.post('/account/passkeys/new-options', async (req, res) => {
+    const options = await change(deps, dangerousAuthor(req, res), (tx) =>
+      createNewOptions(tx, siteOf(req), personOf(res), waiting(res)),
+    );
+    sendJson(res, 200, toJson(options));
+  });
+
+  router.post('/account/passkeys/options', async (req, res) => {
+    const { userId, sessionId: hashedToken } = personOf(res);
+    await sendUseOptions(deps, req, res, { by: byPerson(res), userId, hashedToken });
+  });
 
   addForm(router, '/account/passkeys', {
     async act(req, res, fields) {
@@ -247,25 +257,6 @@ export function passkeyPages(deps: AccountDeps): Router {
     codes: refusals,
   });
   return router;
-}
-
-function addOptions(
-  router: Router,
-  deps: AccountDeps,
-  dangerousAuthor: (req: Request, res: Response) => Author,
-  waiting: (res: Response) => { hashedToken: string; now: Date },
-): void {
-  router.post('/account/passkeys/new-options', async (req, res) => {
-    const options = await change(deps, dangerousAuthor(req, res), (tx) =>
-      createNewOptions(tx, siteOf(req), personOf(res), waiting(res)),
-    );
-    sendJson(res, 200, toJson(options));
-  });
-
-  router.post('/account/passkeys/options', async (req, res) => {
-    const { userId, sessionId: hashedToken } = personOf(res);
-    await sendUseOptions(deps, req, res, { by: byPerson(res), userId, hashedToken });
-  });
 }
 
 /** With a quiet zone of 4 modules (ISO/IEC 18004, 5.3.8). `path` is SVG path data, one unit per module. */

@@ -176,17 +176,7 @@ export function toKeyUri(email: string, secret: string): string {
 }
 
 /** Adding the first factor or removing the last ends all other sessions and renews this session's token. */
-interface FactorChange {
-  token: string | undefined;
-  recoveryCodes: string[] | undefined;
-}
-
-export async function addPasskey(
-  deps: AccountChangeDeps,
-  author: Author,
-  passkey: NewPasskey,
-  name: string,
-): Promise<FactorChange> {
+export async function addPasskey(deps: AccountChangeDeps, author: Author, passkey: NewPasskey, name: string) {
   const { userId, at } = author;
   const made = (await hasSecondFactor(deps.db.orm, userId)) ? undefined : await makeRecoveryCodes(author);
   return changeAccount(deps, author, undefined, async (tx) => {
@@ -206,11 +196,7 @@ export async function addPasskey(
   });
 }
 
-export function removePasskey(
-  deps: AccountChangeDeps,
-  author: Author,
-  credentialId: string,
-): Promise<Pick<FactorChange, 'token'>> {
+export function removePasskey(deps: AccountChangeDeps, author: Author, credentialId: string) {
   return changeAccount(deps, author, undefined, async (tx) => {
     const gone = await deletePasskey(tx, author.userId, credentialId);
     if (!gone) throw new AppError('not_found', 'There is no such passkey. It may already have been removed.');

@@ -21,7 +21,7 @@ export function accountSingleSignOnPages(deps: AccountDeps, issuer: Issuer | und
     const session = res.locals.session as SessionPrincipal | undefined;
     const next = toLocalPath(req.query.next ?? form.values.next, HOME);
     const isOwner = session?.role === 'owner';
-    const page = { view: 'single-sign-on', tab: 'single-sign-on', title: 'Single sign-on' } as const;
+    const page = { view: 'single-sign-on', title: 'Single sign-on' };
     await renderAccount(deps, req, res, page, {
       form,
       name: issuer?.config.name,

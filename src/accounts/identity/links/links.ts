@@ -1,6 +1,7 @@
 import { and, eq, gt, isNull, lte, sql } from 'drizzle-orm';
 import { recordOperatorAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../../core/db/client.js';
+import { hasRow } from '../../../core/db/sql.js';
 import { AppError } from '../../../core/errors.js';
 import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
@@ -135,13 +136,8 @@ async function hasValidCreator(orm: Orm, { kind, createdBy }: OneTimeLink): Prom
   return createdBy === null ? kind !== 'operator_invitation' : isOperator(orm, createdBy);
 }
 
-export async function isOperator(orm: Orm, userId: string): Promise<boolean> {
-  const rows = await orm
-    .select({ userId: operators.userId })
-    .from(operators)
-    .where(eq(operators.userId, userId));
-  return rows.length > 0;
-}
+export const isOperator = (orm: Orm, userId: string): Promise<boolean> =>
+  hasRow(orm.select({ userId: operators.userId }).from(operators).where(eq(operators.userId, userId)));
 
 export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number> {
   const rows = await tx

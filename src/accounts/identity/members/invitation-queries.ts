@@ -1,6 +1,6 @@
 import { and, count, desc, eq, exists, gt, isNull, ne, not, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { firstRow } from '../../../core/db/sql.js';
+import { firstRow, hasRow, hasChanged, firstValue } from '../../../core/db/sql.js';
 import { invitations, memberships, organizations, users } from '../../organizations/table.js';
 import { operators } from '../table.js';
 
@@ -70,26 +70,21 @@ export async function countOpenInvitations(orm: Orm, orgId: string, now: Date): 
 }
 
 /** Undefined if fewer were created after `since`. */
-export async function findNthInvitation(
+export const findNthInvitation = (
   orm: Orm,
   orgId: string,
   count: number,
   since: Date,
-): Promise<Date | undefined> {
-  const [row] = await orm
-    .select({ createdAt: invitations.createdAt })
-    .from(invitations)
-    .where(and(eq(invitations.orgId, orgId), gt(invitations.createdAt, since)))
-    .orderBy(desc(invitations.createdAt))
-    .offset(count - 1)
-    .limit(1);
-  return row?.createdAt;
-}
-
-export interface InvitationKey {
-  orgId: string;
-  hashedToken: string;
-}
+): Promise<Date | undefined> =>
+  firstValue(
+    orm
+      .select({ value: invitations.createdAt })
+      .from(invitations)
+      .where(and(eq(invitations.orgId, orgId), gt(invitations.createdAt, since)))
+      .orderBy(desc(invitations.createdAt))
+      .offset(count - 1)
+      .limit(1),
+  );
 
 export const findInvitation = (
   orm: Orm,
@@ -110,38 +105,38 @@ export async function isByMemberAlone(
   { orgId, userId, createdAt }: { orgId: string; userId: string; createdAt: Date },
 ): Promise<boolean> {
   const isAccepted = and(eq(invitations.acceptedBy, userId), eq(invitations.acceptedAt, createdAt));
-  const rows = await orm
-    .select({ id: invitations.id })
-    .from(invitations)
-    .where(and(eq(invitations.orgId, orgId), isAccepted, not(isByOperator(orm))))
-    .limit(1);
-  return rows.length > 0;
+  return hasRow(
+    orm
+      .select({ id: invitations.id })
+      .from(invitations)
+      .where(and(eq(invitations.orgId, orgId), isAccepted, not(isByOperator(orm))))
+      .limit(1),
+  );
 }
 
-export async function hasAccepted(orm: Orm, orgId: string, userId: string): Promise<boolean> {
-  const rows = await orm
-    .select({ id: invitations.id })
-    .from(invitations)
-    .where(and(eq(invitations.orgId, orgId), eq(invitations.acceptedBy, userId)))
-    .limit(1);
-  return rows.length > 0;
-}
+export const hasAccepted = (orm: Orm, orgId: string, userId: string): Promise<boolean> =>
+  hasRow(
+    orm
+      .select({ id: invitations.id })
+      .from(invitations)
+      .where(and(eq(invitations.orgId, orgId), eq(invitations.acceptedBy, userId)))
+      .limit(1),
+  );
 
 export async function insertInvitation(tx: Tx, row: typeof invitations.$inferInsert): Promise<void> {
   await tx.insert(invitations).values(row);
 }
 
 /** Returns true for only one of two concurrent calls. */
-export async function closeInvitation(
+export const closeInvitation = (
   tx: Tx,
   orgId: string,
   id: string,
   values: { revokedAt: Date } | { acceptedAt: Date; acceptedBy: string },
-): Promise<boolean> {
-  const closed = await tx
-    .update(invitations)
-    .set(values)
-    .where(and(eq(invitations.orgId, orgId), eq(invitations.id, id), isUnclosed))
-    .returning({ id: invitations.id });
-  return closed.length > 0;
-}
+): Promise<boolean> =>
+  hasChanged(
+    tx
+      .update(invitations)
+      .set(values)
+      .where(and(eq(invitations.orgId, orgId), eq(invitations.id, id), isUnclosed)),
+  );

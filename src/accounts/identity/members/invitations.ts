@@ -20,7 +20,6 @@ import {
   findNthInvitation,
   insertInvitation,
   type Invitation,
-  type InvitationKey,
 } from './invitation-queries.js';
 import { mayManage, ownersOnly, requireManager } from './members.js';
 import { findMemberByEmail } from './queries.js';
@@ -202,7 +201,7 @@ export function generateInvitationToken(orgId: string): { token: string; hashedT
 export const isTokenShaped = (token: unknown): token is string =>
   typeof token === 'string' && shape.test(token);
 
-export function readInvitationToken(token: unknown): InvitationKey | undefined {
+export function readInvitationToken(token: unknown) {
   if (!isTokenShaped(token)) return undefined;
   const id = Buffer.from(token, 'base64url').toString('hex', 0, 16);
   const orgId = id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');

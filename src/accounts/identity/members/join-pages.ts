@@ -45,6 +45,9 @@ export const readOpenedInvitation = (req: Request): string | undefined => opened
 
 type JoinDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
+/** Per IP address within 15 minutes. A new account costs a password hash. */
+export type JoinLimits = Record<'wrongLinks' | 'newAccounts', number>;
+
 export function joinPages(
   deps: JoinDeps & Pick<Context, 'limitStores'>,
   readSession: ReadSession,
@@ -193,13 +196,6 @@ function showGone(deps: JoinDeps): ErrorRequestHandler {
     const page = { view: 'accounts/members/join-gone', title: 'This invitation does not work', frame };
     await renderPage(deps, req, res, page, {});
   };
-}
-
-export interface JoinLimits {
-  /** Per IP address within 15 minutes. */
-  wrongLinks: number;
-  /** Per IP address within 15 minutes. Each costs a password hash. */
-  newAccounts: number;
 }
 
 const tooManyLinks = 'Too many invitations from your address did not work. Try again later.';

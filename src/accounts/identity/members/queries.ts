@@ -1,8 +1,7 @@
-import { and, asc, count, eq, gt, gte, inArray, lt, ne, not, or, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
+import { and, asc, eq, gt, gte, inArray, lt, ne, not, or, sql } from 'drizzle-orm';
 import { auditLog } from '../../audit/table.js';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { containsText, firstRow } from '../../../core/db/sql.js';
+import { containsText, firstRow, hasRow, hasChanged, firstValue } from '../../../core/db/sql.js';
 import type { Range } from '../../../core/http/page.js';
 import { firstIdOf } from '../../../core/ids.js';
 import { invitations, memberships, users, type Role } from '../../organizations/table.js';
@@ -38,7 +37,7 @@ export async function listMembers(
   { after, limit, search }: MemberRange,
 ): Promise<(Member & { memberCount: number })[]> {
   return orm
-    .select({ ...columns, memberCount: sql<number>`(${selectCount(orm, orgId)})`.mapWith(Number) })
+    .select({ ...columns, memberCount: countMembers(orm, orgId) })
     .from(memberships)
     .innerJoin(users, eq(users.id, memberships.userId))
     .where(
@@ -52,23 +51,11 @@ export async function listMembers(
     .limit(limit + 1);
 }
 
-const counted = alias(memberships, 'counted');
+export const countMembers = (orm: Orm, orgId: string) =>
+  orm.$count(memberships, eq(memberships.orgId, orgId));
 
-const selectCount = (orm: Orm, orgId: string) =>
-  orm.select({ members: count() }).from(counted).where(eq(counted.orgId, orgId));
-
-export async function countMembers(orm: Orm, orgId: string): Promise<number> {
-  const [row] = await selectCount(orm, orgId);
-  return row!.members;
-}
-
-export async function countWithoutFactor(orm: Orm, orgId: string): Promise<number> {
-  const [row] = await orm
-    .select({ members: count() })
-    .from(memberships)
-    .where(and(eq(memberships.orgId, orgId), not(hasFactor(memberships.userId))));
-  return row!.members;
-}
+export const countWithoutFactor = (orm: Orm, orgId: string) =>
+  orm.$count(memberships, and(eq(memberships.orgId, orgId), not(hasFactor(memberships.userId))));
 
 const selectOtherOwner = (orm: Orm, orgId: string, userId: string) =>
   orm
@@ -77,19 +64,15 @@ const selectOtherOwner = (orm: Orm, orgId: string, userId: string) =>
     .where(and(eq(memberships.orgId, orgId), eq(memberships.role, 'owner'), ne(memberships.userId, userId)))
     .limit(1);
 
-export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Promise<boolean> {
-  return (await selectOtherOwner(orm, orgId, userId)).length > 0;
-}
+export const hasOtherOwner = (orm: Orm, orgId: string, userId: string): Promise<boolean> =>
+  hasRow(selectOtherOwner(orm, orgId, userId));
 
 /** Deleting a user does not take the Organization's lock. */
-export async function lockOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
-  return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
-}
+export const lockOtherOwner = (tx: Tx, orgId: string, userId: string): Promise<boolean> =>
+  hasRow(selectOtherOwner(tx, orgId, userId).for('share'));
 
-export async function lockPerson(tx: Tx, userId: string): Promise<boolean> {
-  const rows = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('key share');
-  return rows.length > 0;
-}
+export const lockPerson = (tx: Tx, userId: string): Promise<boolean> =>
+  hasRow(tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('key share'));
 
 export async function insertMembership(
   tx: Tx,
@@ -99,18 +82,17 @@ export async function insertMembership(
   await tx.insert(memberships).values({ orgId, userId, role, createdAt });
 }
 
-export async function updateRole(
+export const updateRole = (
   tx: Tx,
   orgId: string,
   { userId, role }: Pick<Member, 'userId' | 'role'>,
-): Promise<boolean> {
-  const updated = await tx
-    .update(memberships)
-    .set({ role })
-    .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)))
-    .returning({ userId: memberships.userId });
-  return updated.length > 0;
-}
+): Promise<boolean> =>
+  hasChanged(
+    tx
+      .update(memberships)
+      .set({ role })
+      .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId))),
+  );
 
 export const listMembershipsOf = (orm: Orm, userId: string) =>
   orm
@@ -123,13 +105,13 @@ export const listMembershipsOf = (orm: Orm, userId: string) =>
     .from(memberships)
     .where(eq(memberships.userId, userId));
 
-export async function deleteMembership(tx: Tx, orgId: string, userId: string): Promise<Role | undefined> {
-  const [gone] = await tx
-    .delete(memberships)
-    .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)))
-    .returning({ role: memberships.role });
-  return gone?.role;
-}
+export const deleteMembership = (tx: Tx, orgId: string, userId: string): Promise<Role | undefined> =>
+  firstValue(
+    tx
+      .delete(memberships)
+      .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)))
+      .returning({ value: memberships.role }),
+  );
 
 /** `name` is user input. */
 interface Origin {
@@ -152,7 +134,6 @@ export async function readOrigins(
   const rows = await orm
     .select({
       target: auditLog.target,
-      at: auditLog.at,
       actor: auditLog.actor,
       details: auditLog.details,
       invitedAt: invitations.createdAt,
@@ -194,13 +175,8 @@ export async function readOrigins(
   return new Map(members.map(({ userId, email }) => [userId, toOrigin(byEmail.get(email))]));
 }
 
-interface OriginRow {
-  action: string;
-  actor: string;
-  details: Record<string, unknown>;
-  invitedAt: Date | null;
-  author: string | null;
-}
+type OriginRow = Pick<typeof auditLog.$inferSelect, 'action' | 'actor' | 'details'> &
+  Pick<Origin, 'invitedAt'> & { author: string | null };
 
 function toOrigin(row: OriginRow | undefined): Origin {
   if (row === undefined) return unknown;

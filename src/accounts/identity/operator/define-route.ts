@@ -20,7 +20,7 @@ import {
 import { exampleWorld } from '../../reference/example-world.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
 import { changeAsOperator, MAX_BODY_BYTES, readParameters, sendDeleted } from './http.js';
-import { pageSchema } from '../../../core/http/page.js';
+import { pageJson, pageSchema, readRange, type Range } from '../../../core/http/page.js';
 import { emailSchema, slugSchema } from './schema.js';
 
 interface Call<Path extends string, Body extends z.ZodType> {
@@ -157,6 +157,51 @@ export function listParts(name: string, schema: z.ZodType, order: string) {
     responses: { 200: json('One page.', listSchema) },
   };
 }
+
+const rowKeys = {
+  slug: slugSchema,
+  productSlug: slugSchema,
+  organization: slugSchema,
+  email: emailSchema,
+  id: z.uuid(),
+};
+
+/** A list of `name`, in the order of the rows' keys. Ids are listed newest first. */
+export const listRoute = <
+  Path extends string,
+  Key extends keyof typeof rowKeys,
+  Row extends Record<Key, string>,
+>(
+  name: string,
+  schema: z.ZodType,
+  key: Key,
+  {
+    read,
+    present,
+    ...own
+  }: {
+    path: Path;
+    operationId: string;
+    /** Returns one row more than the limit if there is a next page. */
+    read: (deps: Context, range: Range, params: Call<Path, z.ZodType>['params']) => Promise<Row[]>;
+    present: (row: Row, deps: Context) => object;
+  },
+): Route<Context> =>
+  operatorRoute({
+    method: 'get',
+    ...own,
+    ...listParts(name, schema, key === 'id' ? 'Newest first.' : `Ordered by \`${key}\`.`),
+    async answer({ params, req }, deps) {
+      const range = readRange(req, rowKeys[key]);
+      const rows = await read(deps, range, params);
+      return pageJson(name, {
+        rows,
+        limit: range.limit,
+        keyOf: (row) => row[key],
+        present: (row) => present(row, deps),
+      });
+    },
+  });
 
 export const putResponses = (schema: z.ZodType) => ({
   200: json('Updated, or already in the declared state.', schema),

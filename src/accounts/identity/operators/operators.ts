@@ -2,6 +2,7 @@ import { asc, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { recordOperatorAudit, byProof, byService, change, type ChangeDeps } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../../core/db/client.js';
+import { hasRow } from '../../../core/db/sql.js';
 import { AppError } from '../../../core/errors.js';
 import { fieldError } from '../../../core/pages/form.js';
 import {
@@ -26,9 +27,8 @@ import { proveUser } from '../users/users.js';
 
 const kinds = ['setup', 'operator_invitation'] as const;
 
-export async function hasOperator(orm: Orm): Promise<boolean> {
-  return (await orm.select({ userId: operators.userId }).from(operators).limit(1)).length > 0;
-}
+export const hasOperator = (orm: Orm): Promise<boolean> =>
+  hasRow(orm.select({ userId: operators.userId }).from(operators).limit(1));
 
 /**
  * Replaces the previous link. Undefined if an operator exists and `isForced` is false.

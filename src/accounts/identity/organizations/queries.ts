@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { firstRow } from '../../../core/db/sql.js';
+import { firstRow, hasChanged } from '../../../core/db/sql.js';
 import type { Range } from '../../../core/http/page.js';
 import { alertRoles, lockOrganizationId, memberships, organizations } from '../../organizations/table.js';
 import { updateSession } from '../session/queries.js';
@@ -86,22 +86,13 @@ export async function chooseOrganization(tx: Tx, sessionId: string, userId: stri
   return organization;
 }
 
-export async function updateMailNotices(
+export function updateMailNotices(
   tx: Tx,
   orgId: string,
   userId: string,
   mailNotices: boolean,
 ): Promise<boolean> {
-  const updated = await tx
-    .update(memberships)
-    .set({ mailNotices })
-    .where(
-      and(
-        eq(memberships.orgId, orgId),
-        eq(memberships.userId, userId),
-        inArray(memberships.role, [...alertRoles]),
-      ),
-    )
-    .returning({ userId: memberships.userId });
-  return updated.length > 0;
+  const isTheirs = and(eq(memberships.orgId, orgId), eq(memberships.userId, userId));
+  const mayChoose = inArray(memberships.role, [...alertRoles]);
+  return hasChanged(tx.update(memberships).set({ mailNotices }).where(and(isTheirs, mayChoose)));
 }

@@ -1,6 +1,6 @@
 import { and, eq, gt, isNotNull, isNull, lt, lte, or, sql, type SQLWrapper } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { selectRow, selectRows, hasChanged, firstRow } from '../../../core/db/sql.js';
+import { selectRow, hasChanged, firstRow, firstValue } from '../../../core/db/sql.js';
 import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { users } from '../../organizations/table.js';
 import {
@@ -34,13 +34,12 @@ export async function findFactors(orm: Orm, userId: string) {
 }
 
 export async function hasSecondFactor(orm: Orm, userId: string): Promise<boolean> {
-  const [row] = await selectRows<{ has: boolean }>(orm, sql`select ${hasFactor(userId)} as has`);
-  return row!.has;
+  return (await selectRow<{ has: boolean }>(orm, sql`select ${hasFactor(userId)} as has`))!.has;
 }
 
 /** The service or Organization that requires the factor; undefined if none does. */
 export async function findFactorDemand(orm: Orm, userId: string): Promise<string | undefined> {
-  const [row] = await selectRows<{ name: string }>(
+  const row = await selectRow<{ name: string }>(
     orm,
     sql`select 'This service' as name from operators where user_id = ${userId}
       union all (select o.name from memberships m join organizations o on o.id = m.org_id
@@ -63,21 +62,17 @@ export const findSecondFactor = (orm: Orm, userId: string) =>
   );
 
 /** Encrypted. Undefined unless this session started the set-up. */
-export async function findSetup(
+export function findSetup(
   orm: Orm,
   { userId, sessionId }: { userId: string; sessionId: string },
 ): Promise<string | undefined> {
-  const [factor] = await orm
-    .select({ secret: secondFactors.secret })
-    .from(secondFactors)
-    .where(
-      and(
-        eq(secondFactors.userId, userId),
-        eq(secondFactors.setupSession, sessionId),
-        isNull(secondFactors.confirmedAt),
-      ),
-    );
-  return factor?.secret;
+  const isOwn = and(eq(secondFactors.userId, userId), eq(secondFactors.setupSession, sessionId));
+  return firstValue(
+    orm
+      .select({ value: secondFactors.secret })
+      .from(secondFactors)
+      .where(and(isOwn, isNull(secondFactors.confirmedAt))),
+  );
 }
 
 export async function putSetup(
@@ -254,14 +249,14 @@ export const findChallenge = (orm: Orm, hashedToken: string, now: Date) =>
   );
 
 /** Counts before the check, so that concurrent attempts cannot exceed the limit. Undefined if none were left. */
-export async function countTry(orm: Orm, hashedToken: string, now: Date): Promise<number | undefined> {
-  const [row] = await orm
-    .update(signInChallenges)
-    .set({ attempts: sql`${signInChallenges.attempts} + 1` })
-    .where(isWaiting(hashedToken, now))
-    .returning({ attempts: signInChallenges.attempts });
-  return row?.attempts;
-}
+export const countTry = (orm: Orm, hashedToken: string, now: Date): Promise<number | undefined> =>
+  firstValue(
+    orm
+      .update(signInChallenges)
+      .set({ attempts: sql`${signInChallenges.attempts} + 1` })
+      .where(isWaiting(hashedToken, now))
+      .returning({ value: signInChallenges.attempts }),
+  );
 
 export const deleteChallenge = (tx: Tx, hashedToken: string) =>
   firstRow(

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { hasRow, hasChanged } from '../../../core/db/sql.js';
+import { hasRow, hasChanged, firstValue } from '../../../core/db/sql.js';
 import type { FormFields } from '../../../core/pages/form.js';
 import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { memberships, organizations, users } from '../../organizations/table.js';
@@ -114,13 +114,10 @@ export async function deleteSession(
   return user && { ...gone, ...user };
 }
 
-export async function findSessionOwner(orm: Orm, hashedToken: string): Promise<string | undefined> {
-  const [row] = await orm
-    .select({ userId: sessions.userId })
-    .from(sessions)
-    .where(eq(sessions.hashedToken, hashedToken));
-  return row?.userId;
-}
+export const findSessionOwner = (orm: Orm, hashedToken: string): Promise<string | undefined> =>
+  firstValue(
+    orm.select({ value: sessions.userId }).from(sessions).where(eq(sessions.hashedToken, hashedToken)),
+  );
 
 export const upsertKeptForm = (orm: Orm, form: typeof keptForms.$inferInsert): Promise<unknown> =>
   orm.insert(keptForms).values(form).onConflictDoUpdate({ target: keptForms.userId, set: form });
@@ -128,22 +125,17 @@ export const upsertKeptForm = (orm: Orm, form: typeof keptForms.$inferInsert): P
 export const deleteKeptForm = (tx: Tx, userId: string): Promise<unknown> =>
   tx.delete(keptForms).where(eq(keptForms.userId, userId));
 
-export async function takeKeptForm(
+export function takeKeptForm(
   orm: Orm,
   of: { userId: string; hashedToken: string; page: string; now: Date },
 ): Promise<FormFields | string | undefined> {
-  const [row] = await orm
-    .delete(keptForms)
-    .where(
-      and(
-        eq(keptForms.userId, of.userId),
-        eq(keptForms.hashedToken, of.hashedToken),
-        eq(keptForms.page, of.page),
-        gt(keptForms.expiresAt, of.now),
-      ),
-    )
-    .returning({ values: keptForms.values });
-  return row?.values;
+  const isOfSession = and(eq(keptForms.userId, of.userId), eq(keptForms.hashedToken, of.hashedToken));
+  return firstValue(
+    orm
+      .delete(keptForms)
+      .where(and(isOfSession, eq(keptForms.page, of.page), gt(keptForms.expiresAt, of.now)))
+      .returning({ value: keptForms.values }),
+  );
 }
 
 /** Kept for a day, so that a form that was open when the session expired can still be attributed to its person. */
@@ -196,13 +188,13 @@ export const countSessions = (orm: Orm, userId: string, now: Date): Promise<numb
   orm.$count(sessions, isLive(userId, now));
 
 /** Undefined if this person has no session with that id. */
-export async function deleteSessionById(tx: Tx, userId: string, id: string): Promise<string | undefined> {
-  const [row] = await tx
-    .delete(sessions)
-    .where(and(eq(sessions.userId, userId), eq(sessions.id, id)))
-    .returning({ hashedToken: sessions.hashedToken });
-  return row?.hashedToken;
-}
+export const deleteSessionById = (tx: Tx, userId: string, id: string): Promise<string | undefined> =>
+  firstValue(
+    tx
+      .delete(sessions)
+      .where(and(eq(sessions.userId, userId), eq(sessions.id, id)))
+      .returning({ value: sessions.hashedToken }),
+  );
 
 /** Also deletes pending sign-ins. Returns the number of ended sessions. */
 export async function deleteSessionsOf(tx: Tx, userId: string, except?: string): Promise<number> {

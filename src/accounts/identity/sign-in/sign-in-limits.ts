@@ -11,37 +11,22 @@ import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { hostCookie } from '../session/session-cookie.js';
 import { normalizeEmail } from './sign-in.js';
 
-export interface SignInLimits {
-  windowMs: number;
-  /** Failures per window, after which an IP address is refused. */
-  perAddress: number;
-  /** Failures for one account from one network or known device, whether or not the account exists. */
-  perAccount: number;
-  /** Answered without delay. `firstDelayMs` delays the next failure, and the delay doubles each time. */
-  quickFailures: number;
-  firstDelayMs: number;
-  maxDelayMs: number;
-  /** Each delayed response holds a connection, so further requests are refused. */
-  maxWaiting: number;
-  /** Together with `maxDelayMs`, this bounds the guesses at an account from all addresses. */
-  maxWaitingPerAccount: number;
-}
-
-export const defaultSignInLimits: SignInLimits = {
+export const defaultSignInLimits = {
   windowMs: 15 * MINUTE_MS,
+  /** Failures per window, after which an IP address is refused. */
   perAddress: 50,
+  /** Failures for one account from one network or known device, whether or not the account exists. */
   perAccount: 10,
+  /** Answered without delay. `firstDelayMs` delays the next failure, and the delay doubles each time. */
   quickFailures: 3,
   firstDelayMs: 250,
   maxDelayMs: 16_000,
+  /** Each delayed response holds a connection, so further requests are refused. */
   maxWaiting: 100,
+  /** Together with `maxDelayMs`, this bounds the guesses at an account from all addresses. */
   maxWaitingPerAccount: 5,
 };
-
-interface SignInOf {
-  account: string;
-  device: string | undefined;
-}
+export type SignInLimits = typeof defaultSignInLimits;
 
 /**
  * Counts failed sign-ins. Each request is counted on arrival and removed from the count if it succeeds, so a burst of
@@ -140,6 +125,7 @@ export function setSignIn(req: Request, res: Response, devices: Devices, email: 
   res.locals.signInOf = { account, device: devices.find(req, normalized) } satisfies SignInOf;
 }
 
+type SignInOf = Record<'account', string> & Record<'device', string | undefined>;
 const signInOf = (res: Response) => res.locals.signInOf as SignInOf;
 
 /** For a guess that the response's status does not show (401 means wrong). */

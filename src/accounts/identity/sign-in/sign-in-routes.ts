@@ -52,19 +52,17 @@ const form = defineRoute({
     303: { description: 'Already signed in.', headers: ['Location'] },
   },
   usesDatabase: true,
-  handler:
-    ({ readSession, renderForm }: SignInDeps) =>
-    async (req, res) => {
-      const next = toLocalPath(req.query.next, HOME);
-      const session = await readSession(req);
-      // A person without an Organization stays here and can sign in as somebody else.
-      if (session && (session.orgId !== null || next !== HOME)) {
-        res.redirect(303, next);
-        return;
-      }
-      res.locals.person = session;
-      await renderForm(req, res, { email: '', next, problem: undefined, reason: reasonOf(req) });
-    },
+  handler: (deps: SignInDeps) => async (req, res) => {
+    const next = toLocalPath(req.query.next, HOME);
+    const session = await deps.readSession(req);
+    // A person without an Organization stays here and can sign in as somebody else.
+    if (session && (session.orgId !== null || next !== HOME)) {
+      res.redirect(303, next);
+      return;
+    }
+    res.locals.person = session;
+    await deps.renderForm(req, res, { email: '', next, problem: undefined, reason: reasonOf(req) });
+  },
 });
 
 const wrongPassword = 'The e-mail address or the password is wrong.';

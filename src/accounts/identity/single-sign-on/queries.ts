@@ -1,23 +1,21 @@
 import { and, desc, eq, lte } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { firstRow, hasChanged } from '../../../core/db/sql.js';
+import { firstRow, hasChanged, firstValue } from '../../../core/db/sql.js';
 import { users } from '../../organizations/table.js';
 import { identities, singleSignOns } from '../table.js';
 import type { User } from '../users/queries.js';
 
-export interface Identity {
-  issuer: string;
-  subject: string;
-}
-
-export async function findIdentityOwner(orm: Orm, { issuer, subject }: Identity): Promise<User | undefined> {
-  const [row] = await orm
-    .select({ user: users })
-    .from(identities)
-    .innerJoin(users, eq(users.id, identities.userId))
-    .where(and(eq(identities.issuer, issuer), eq(identities.subject, subject)));
-  return row?.user;
-}
+export const findIdentityOwner = (
+  orm: Orm,
+  { issuer, subject }: Pick<typeof identities.$inferSelect, 'issuer' | 'subject'>,
+): Promise<User | undefined> =>
+  firstValue(
+    orm
+      .select({ value: users })
+      .from(identities)
+      .innerJoin(users, eq(users.id, identities.userId))
+      .where(and(eq(identities.issuer, issuer), eq(identities.subject, subject))),
+  );
 
 const isOf = (userId: string, issuer: string) =>
   and(eq(identities.userId, userId), eq(identities.issuer, issuer));
@@ -25,15 +23,15 @@ const isOf = (userId: string, issuer: string) =>
 export const findIdentity = (orm: Orm, userId: string, issuer: string) =>
   firstRow(orm.select().from(identities).where(isOf(userId, issuer)));
 
-export async function findLinkTime(orm: Orm, userId: string): Promise<Date | undefined> {
-  const [latest] = await orm
-    .select({ createdAt: identities.createdAt })
-    .from(identities)
-    .where(eq(identities.userId, userId))
-    .orderBy(desc(identities.createdAt))
-    .limit(1);
-  return latest?.createdAt;
-}
+export const findLinkTime = (orm: Orm, userId: string): Promise<Date | undefined> =>
+  firstValue(
+    orm
+      .select({ value: identities.createdAt })
+      .from(identities)
+      .where(eq(identities.userId, userId))
+      .orderBy(desc(identities.createdAt))
+      .limit(1),
+  );
 
 export const insertIdentity = (tx: Tx, identity: typeof identities.$inferInsert): Promise<unknown> =>
   tx.insert(identities).values(identity);

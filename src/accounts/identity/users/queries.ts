@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, gte, inArray, isNull, lte, max, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { containsText, selectRows, firstRow } from '../../../core/db/sql.js';
+import { containsText, selectRows, firstRow, firstValue } from '../../../core/db/sql.js';
 import { firstIdOf } from '../../../core/ids.js';
 import { operatorLog } from '../../audit/table.js';
 import { memberships, users } from '../../organizations/table.js';
@@ -33,16 +33,16 @@ interface UserFilter {
 }
 
 /** Undefined if the search examines all remaining addresses. */
-export async function findSearchEnd(orm: Orm, after: string | undefined): Promise<string | undefined> {
-  const [last] = await orm
-    .select({ email: users.email })
-    .from(users)
-    .where(after === undefined ? undefined : gt(users.email, after))
-    .orderBy(asc(users.email))
-    .offset(MAX_SEARCHED - 1)
-    .limit(1);
-  return last?.email;
-}
+export const findSearchEnd = (orm: Orm, after: string | undefined): Promise<string | undefined> =>
+  firstValue(
+    orm
+      .select({ value: users.email })
+      .from(users)
+      .where(after === undefined ? undefined : gt(users.email, after))
+      .orderBy(asc(users.email))
+      .offset(MAX_SEARCHED - 1)
+      .limit(1),
+  );
 
 export async function listUsers(
   orm: Orm,

@@ -1,10 +1,9 @@
 import { retryOnConflict } from '../../../core/db/sql.js';
 import { hangUpSignal } from '../../../core/http/request.js';
 import { json } from '../../../core/reference/define-route.js';
-import { emailSchema, userAnswerSchema, userSchema } from '../operator/schema.js';
-import { deletedResponses, listParts, operatorRoute, putResponses } from '../operator/define-route.js';
+import { userAnswerSchema, userSchema } from '../operator/schema.js';
+import { deletedResponses, listRoute, operatorRoute, putResponses } from '../operator/define-route.js';
 import { answerPut } from '../operator/http.js';
-import { readRange, sendPage } from '../../../core/http/page.js';
 import { mailAccountNotice } from './notices.js';
 import { listUsers, type User } from './queries.js';
 import {
@@ -17,17 +16,15 @@ import {
   removeUser,
 } from './users.js';
 
+/** Must not include the password hash. */
+const userJson = ({ id, email, name, createdAt }: User) => ({ id, email, name, createdAt });
+
 export const userRoutes = [
-  operatorRoute({
-    method: 'get',
+  listRoute('users', userAnswerSchema, 'email', {
     path: '/operator/users',
     operationId: 'listUsers',
-    ...listParts('users', userAnswerSchema, 'Ordered by `email`.'),
-    handler: (deps) => async (req, res) => {
-      const range = readRange(req, emailSchema);
-      const rows = await listUsers(deps.db.orm, range);
-      sendPage(res, 'users', { rows, limit: range.limit, keyOf: (row) => row.email, present: userJson });
-    },
+    read: ({ db }, range) => listUsers(db.orm, range),
+    present: userJson,
   }),
   operatorRoute({
     method: 'get',
@@ -82,6 +79,3 @@ export const userRoutes = [
       }),
   }),
 ];
-
-/** Must not include the password hash. */
-const userJson = ({ id, email, name, createdAt }: User) => ({ id, email, name, createdAt });

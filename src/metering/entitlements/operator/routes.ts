@@ -2,14 +2,12 @@ import { exact } from '../../../core/http/json.js';
 import { json } from '../../../core/reference/define-route.js';
 import {
   deletedResponses,
-  listParts,
+  listRoute,
   operatorRoute,
   putResponses,
 } from '../../../accounts/identity/operator/define-route.js';
-import { answerPut, readSlug } from '../../../accounts/identity/operator/http.js';
+import { answerPut } from '../../../accounts/identity/operator/http.js';
 import { getOrganization } from '../../../accounts/identity/organizations/organizations.js';
-import { readRange, sendPage } from '../../../core/http/page.js';
-import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { entitlementSchema, grantAnswerSchema } from './schema.js';
 import { getGrant, putGrant, withdrawGrant } from '../grants.js';
 import { mergeFeatures } from '../features.js';
@@ -20,19 +18,40 @@ import { listGrants, type Grant } from '../queries.js';
 const GRANTS = '/operator/organizations/{slug}/entitlements';
 const GRANT = `${GRANTS}/{productSlug}` as const;
 
+const grantJson = ({
+  orgId: _orgId,
+  productId: _id,
+  hasOwnCap,
+  unitCap,
+  effectiveUnitCap,
+  limits,
+  thresholds,
+  features,
+  productFeatures,
+  plan,
+  createdAt,
+  updatedAt,
+  ...declared
+}: Grant) => ({
+  ...declared,
+  ...(hasOwnCap ? { unitCap: exact(unitCap) } : {}),
+  effectiveUnitCap: exact(effectiveUnitCap),
+  limits: (limits ?? []).map(declaredLimitJson),
+  thresholds: thresholds ?? defaultThresholds,
+  features: mergeFeatures(productFeatures, features),
+  ...(features ? { featureOverrides: features } : {}),
+  plan,
+  createdAt,
+  updatedAt,
+});
+
 export const entitlementRoutes = [
-  operatorRoute({
-    method: 'get',
+  listRoute('entitlements', grantAnswerSchema, 'productSlug', {
     path: GRANTS,
     operationId: 'listGrants',
-    ...listParts('entitlements', grantAnswerSchema, 'Ordered by `productSlug`.'),
-    handler: (deps) => async (req, res) => {
-      const range = readRange(req, slugSchema);
-      const { id } = await getOrganization(deps.db.orm, readSlug(req));
-      const rows = await listGrants(deps.db.orm, id, range);
-      const parts = { rows, limit: range.limit, keyOf: (row: Grant) => row.productSlug };
-      sendPage(res, 'entitlements', { ...parts, present: grantJson });
-    },
+    read: async ({ db: { orm } }, range, { slug }) =>
+      listGrants(orm, (await getOrganization(orm, slug)).id, range),
+    present: grantJson,
   }),
   operatorRoute({
     method: 'get',
@@ -75,30 +94,3 @@ export const entitlementRoutes = [
       change((tx, source) => withdrawGrant(tx, slug, productSlug, source)),
   }),
 ];
-
-const grantJson = ({
-  orgId: _orgId,
-  productId: _id,
-  hasOwnCap,
-  unitCap,
-  effectiveUnitCap,
-  limits,
-  thresholds,
-  features,
-  productFeatures,
-  plan,
-  createdAt,
-  updatedAt,
-  ...declared
-}: Grant) => ({
-  ...declared,
-  ...(hasOwnCap ? { unitCap: exact(unitCap) } : {}),
-  effectiveUnitCap: exact(effectiveUnitCap),
-  limits: (limits ?? []).map(declaredLimitJson),
-  thresholds: thresholds ?? defaultThresholds,
-  features: mergeFeatures(productFeatures, features),
-  ...(features ? { featureOverrides: features } : {}),
-  plan,
-  createdAt,
-  updatedAt,
-});

@@ -1,32 +1,43 @@
 import { DEFAULT_MAX_QUANTITY, NO_METRIC } from '../table.js';
 import { exact } from '../../../core/http/json.js';
 import { json } from '../../../core/reference/define-route.js';
-import { listParts, operatorRoute, putResponses } from '../../../accounts/identity/operator/define-route.js';
+import { listRoute, operatorRoute, putResponses } from '../../../accounts/identity/operator/define-route.js';
 import { answerPut } from '../../../accounts/identity/operator/http.js';
-import { readRange, sendPage } from '../../../core/http/page.js';
-import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { productSchema, productAnswerSchema } from '../operator/schema.js';
 import { toExactNumber } from '../exact-number.js';
 import { creditPriceJson, readCreditPrice, toCreditPrice } from '../price.js';
 import { getProduct, putProduct } from '../products.js';
 import { listProducts, type Product } from '../queries.js';
 
+const productJson = ({
+  createdAt,
+  updatedAt,
+  archivedAt,
+  subjectsSince,
+  creditPrice,
+  creditDimension,
+  creditPrices,
+  creditEnforcement,
+  ...product
+}: Product) => ({
+  ...product,
+  usageMetric: product.usageMetric || null,
+  features: product.features ?? {},
+  unitCap: exact(product.unitCap),
+  maxQuantity: exact(product.maxQuantity),
+  countsSubjects: subjectsSince !== null,
+  credits: creditPriceJson(toCreditPrice({ creditPrice, creditDimension, creditPrices, creditEnforcement })),
+  archivedAt,
+  createdAt,
+  updatedAt,
+});
+
 export const productRoutes = [
-  operatorRoute({
-    method: 'get',
+  listRoute('products', productAnswerSchema, 'slug', {
     path: '/operator/products',
     operationId: 'listProducts',
-    ...listParts('products', productAnswerSchema, 'Ordered by `slug`.'),
-    handler: (deps) => async (req, res) => {
-      const range = readRange(req, slugSchema);
-      const rows = await listProducts(deps.db.orm, range);
-      sendPage(res, 'products', {
-        rows,
-        limit: range.limit,
-        keyOf: (row) => row.slug,
-        present: productJson,
-      });
-    },
+    read: ({ db }, range) => listProducts(db.orm, range),
+    present: productJson,
   }),
   operatorRoute({
     method: 'get',
@@ -54,26 +65,3 @@ export const productRoutes = [
     },
   }),
 ];
-
-const productJson = ({
-  createdAt,
-  updatedAt,
-  archivedAt,
-  subjectsSince,
-  creditPrice,
-  creditDimension,
-  creditPrices,
-  creditEnforcement,
-  ...product
-}: Product) => ({
-  ...product,
-  usageMetric: product.usageMetric || null,
-  features: product.features ?? {},
-  unitCap: exact(product.unitCap),
-  maxQuantity: exact(product.maxQuantity),
-  countsSubjects: subjectsSince !== null,
-  credits: creditPriceJson(toCreditPrice({ creditPrice, creditDimension, creditPrices, creditEnforcement })),
-  archivedAt,
-  createdAt,
-  updatedAt,
-});

@@ -61,24 +61,23 @@ export const customerUsageRoutes = [
     responses: {
       200: { ...responses[200], content: { ...responses[200].content, 'text/csv': null } },
     },
-    handler:
-      ({ db, log }) =>
-      async (req, res) => {
-        const { after, limit } = readRange(req, positionSchema);
-        const query = parseQuery(querySchema, req.query);
-        const { livemode, from, to } = query;
-        const given = { from: new Date(from), to: new Date(to), granularity: query.granularity };
-        const steps = readSteps({ ...given, livemode: livemode === 'true' }, queryError);
-        res.vary('Accept');
-        const isCsv = wantsCsv(req, query.format);
-        const { organization, product } = query;
-        const orgId = organization && (await getOrganization(db.orm, organization)).id;
-        const productId = product && (await getProduct(db.orm, product)).id;
-        const range = { ...steps, orgId, productId };
-        if (isCsv) return sendCsv(log, req, res, toUsageCsv(db, range));
-        const page = { after: after === undefined ? undefined : toPosition(after), limit: limit + 1 };
-        const rows = await listCustomerUsage(db, { ...range, ...page });
-        sendPage(res, 'usage', { rows, limit, keyOf, present: (row) => present(row, steps) });
-      },
+    handler: (deps) => async (req, res) => {
+      const { db, log } = deps;
+      const { after, limit } = readRange(req, positionSchema);
+      const query = parseQuery(querySchema, req.query);
+      const { livemode, from, to } = query;
+      const given = { from: new Date(from), to: new Date(to), granularity: query.granularity };
+      const steps = readSteps({ ...given, livemode: livemode === 'true' }, queryError);
+      res.vary('Accept');
+      const isCsv = wantsCsv(req, query.format);
+      const { organization, product } = query;
+      const orgId = organization && (await getOrganization(db.orm, organization)).id;
+      const productId = product && (await getProduct(db.orm, product)).id;
+      const range = { ...steps, orgId, productId };
+      if (isCsv) return sendCsv(log, req, res, toUsageCsv(db, range));
+      const page = { after: after === undefined ? undefined : toPosition(after), limit: limit + 1 };
+      const rows = await listCustomerUsage(db, { ...range, ...page });
+      sendPage(res, 'usage', { rows, limit, keyOf, present: (row) => present(row, steps) });
+    },
   }),
 ];

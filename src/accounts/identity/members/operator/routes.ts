@@ -1,29 +1,26 @@
 import { listMembers, type Member } from '../queries.js';
 import { json } from '../../../../core/reference/define-route.js';
-import { emailSchema, memberAnswerSchema, memberSchema } from '../../operator/schema.js';
-import { deletedResponses, listParts, operatorRoute, putResponses } from '../../operator/define-route.js';
-import { answerPut, readSlug } from '../../operator/http.js';
+import { memberAnswerSchema, memberSchema } from '../../operator/schema.js';
+import { deletedResponses, listRoute, operatorRoute, putResponses } from '../../operator/define-route.js';
+import { answerPut } from '../../operator/http.js';
 import { getOrganization } from '../../organizations/organizations.js';
-import { readRange, sendPage } from '../../../../core/http/page.js';
 import { getMember, putMember, removeMemberByEmail } from '../members.js';
 
+const memberJson = ({ userId, email, name, role, createdAt }: Member) => ({
+  userId,
+  email,
+  name,
+  role,
+  createdAt,
+});
+
 export const memberRoutes = [
-  operatorRoute({
-    method: 'get',
+  listRoute('members', memberAnswerSchema, 'email', {
     path: '/operator/organizations/{slug}/members',
     operationId: 'listMembers',
-    ...listParts('members', memberAnswerSchema, 'Ordered by `email`.'),
-    handler: (deps) => async (req, res) => {
-      const range = readRange(req, emailSchema);
-      const { id } = await getOrganization(deps.db.orm, readSlug(req));
-      const rows = await listMembers(deps.db.orm, id, range);
-      sendPage(res, 'members', {
-        rows,
-        limit: range.limit,
-        keyOf: (row) => row.email,
-        present: memberJson,
-      });
-    },
+    read: async ({ db: { orm } }, range, { slug }) =>
+      listMembers(orm, (await getOrganization(orm, slug)).id, range),
+    present: memberJson,
   }),
   operatorRoute({
     method: 'get',
@@ -55,11 +52,3 @@ export const memberRoutes = [
       change((tx, source) => removeMemberByEmail(tx, slug, email, source)),
   }),
 ];
-
-const memberJson = ({ userId, email, name, role, createdAt }: Member) => ({
-  userId,
-  email,
-  name,
-  role,
-  createdAt,
-});

@@ -1,25 +1,20 @@
 import { placeError } from '../../../../core/errors.js';
 import { json } from '../../../../core/reference/define-route.js';
-import { listParts, operatorRoute, putResponses } from '../../operator/define-route.js';
+import { listRoute, operatorRoute, putResponses } from '../../operator/define-route.js';
 import { answerPut } from '../../operator/http.js';
-import { readRange, sendPage } from '../../../../core/http/page.js';
-import { organizationSchema, slugSchema } from '../../operator/schema.js';
+import { organizationSchema } from '../../operator/schema.js';
 import { getOrganization, putOrganization } from '../organizations.js';
 import { listOrganizations, type Organization } from '../queries.js';
 import { organizationAnswerSchema } from '../schema.js';
 
+const organizationJson = ({ createdAt, ...organization }: Organization) => ({ ...organization, createdAt });
+
 export const organizationRoutes = [
-  operatorRoute({
-    method: 'get',
+  listRoute('organizations', organizationAnswerSchema, 'slug', {
     path: '/operator/organizations',
     operationId: 'listOrganizations',
-    ...listParts('organizations', organizationAnswerSchema, 'Ordered by `slug`.'),
-    handler: (deps) => async (req, res) => {
-      const range = readRange(req, slugSchema);
-      const rows = await listOrganizations(deps.db.orm, range);
-      const parts = { rows, limit: range.limit, keyOf: (row: Organization) => row.slug };
-      sendPage(res, 'organizations', { ...parts, present: organizationJson });
-    },
+    read: ({ db }, range) => listOrganizations(db.orm, range),
+    present: organizationJson,
   }),
   operatorRoute({
     method: 'get',
@@ -48,5 +43,3 @@ export const organizationRoutes = [
     },
   }),
 ];
-
-const organizationJson = ({ createdAt, ...organization }: Organization) => ({ ...organization, createdAt });
