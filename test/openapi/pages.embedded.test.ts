@@ -351,6 +351,15 @@ it('lists every address of a split group on its overview', async () => {
       expect(html).toMatch(new RegExp(`href="/docs/reference/operator-[a-z-]+#${operationId}"`));
 });
 
+it('leads from each guide to the one before and the one after it', async () => {
+  const html = await (await ask('/docs/test-and-live')).text();
+  const [, links = ''] = html.split('aria-label="Guides before and after this one"');
+  expect([...links.matchAll(/href="([^"]+)">(\w+): /g)].map(([, href, label]) => [label, href])).toEqual([
+    ['Previous', '/docs/meter-your-api'],
+    ['Next', '/docs/retries'],
+  ]);
+});
+
 it('keeps its frame and its search at an address that does not exist', async () => {
   const missing = await ask('/docs/retry', { accept: 'text/html' });
   const text = await missing.text();
