@@ -3,12 +3,13 @@ import { firstRow, intArray, textArray, selectRows } from '../../core/db/sql.js'
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS } from '../../core/time.js';
 import { listenersOf, type Listener } from '../../accounts/webhooks/outbox.js';
-import type { Side } from '../market/book.js';
+import type { OrderBook, Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
 import type { Position, Postings } from '../ledger/positions.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import { ofAccount, type Account } from '../ledger/queries.js';
-import type { Taken } from './paper-book.js';
+import type { MarketData } from '../market/source.js';
+import { bookHash, withoutTaken, type Taken } from './paper-book.js';
 import {
   paperBooks,
   tradingFills,
@@ -89,12 +90,19 @@ const toPositionMoney = ({ cost, realised, fees }: StateRow) => ({
   fees: BigInt(fees),
 });
 
-export async function findTaken(orm: Orm, orgId: string, ticker: string, hash: string): Promise<Taken> {
-  const [row] = await orm
-    .select({ taken: paperBooks.taken })
-    .from(paperBooks)
-    .where(and(eq(paperBooks.orgId, orgId), eq(paperBooks.ticker, ticker), eq(paperBooks.bookHash, hash)));
-  return row?.taken ?? [];
+/** The books from which the Organization's paper orders have taken contracts, without these. */
+export async function readTakenBooks(
+  orm: Orm,
+  orgId: string,
+  { books }: Pick<MarketData, 'books'>,
+): Promise<ReadonlyMap<string, OrderBook>> {
+  const rows = await orm.select().from(paperBooks).where(eq(paperBooks.orgId, orgId));
+  return new Map(
+    rows.flatMap(({ ticker, bookHash: hash, taken }) => {
+      const book = books.get(ticker);
+      return book && bookHash(book) === hash ? [[ticker, withoutTaken(book, taken)]] : [];
+    }),
+  );
 }
 
 export interface WrittenFill {

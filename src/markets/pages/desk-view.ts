@@ -6,7 +6,7 @@ import {
   inSentence,
 } from '../../core/pages/format.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
-import { asksOf } from '../market/book.js';
+import { asksOf, emptyBook } from '../market/book.js';
 import { bracketLabel } from '../market/brackets.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import { sumKnown } from '../ledger/valuation.js';
@@ -30,6 +30,7 @@ import { marketStatusLabels, toMarketView } from './labels.js';
 import { whenOf, type OwnAccount } from './market-view.js';
 import { toOrderView } from './order-view.js';
 import { evidenceShare } from './gates-view.js';
+import { bestPrice } from './ticket-form.js';
 import { isFound, shownEvents } from './overview-view.js';
 import { toMarketValue } from './portfolio-view.js';
 import { currentSignals, signalsOff, toSignalView, whyNone } from './signals-view.js';
@@ -115,7 +116,11 @@ function toChance(
       signal: null,
       withheld: null,
       why: day ? report && whyNone(report).short : 'No forecast',
-      quote: day && market && { probability: day.probabilities.get(market.ticker) ?? 0, ask: market.yesAsk },
+      quote: day &&
+        market && {
+          probability: day.probabilities.get(market.ticker) ?? 0,
+          ask: bestPrice(snapshot.data.books.get(market.ticker) ?? emptyBook, 'yes', 'buy') ?? null,
+        },
       what: day && market ? bracketLabel(market.bracket) : null,
     };
   }

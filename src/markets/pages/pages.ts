@@ -44,6 +44,7 @@ import {
   setWatched,
 } from '../ledger/queries.js';
 import { addTicketRoutes, createTickets, type MarketsPagesDeps, type TicketView } from './ticket-pages.js';
+import { readTakenBooks } from '../orders/queries.js';
 import { listLatestOrders, type ListedOrder } from '../portfolio/order-queries.js';
 import { readPortfolio } from '../portfolio/portfolio.js';
 import {
@@ -138,18 +139,22 @@ async function readFacts(
   { db, clock, config }: Context,
   { snapshots }: MarketsPagesDeps,
   res: Response,
-  snapshot: Snapshot,
+  whole: Snapshot,
 ) {
   const { orm } = db;
   const { orgId, userId, marketAccess, role } = sessionOf(res);
   const now = new Date(clock.now());
-  const [tradingSwitch, booked, holdings, waiting, watched] = await Promise.all([
+  const [tradingSwitch, booked, holdings, waiting, watched, taken] = await Promise.all([
     readSwitch(orm, orgId),
     findPaperCash(orm, orgId),
     listPaperHoldings(orm, orgId),
     listPaperPurchases(orm, orgId),
     listWatched(orm, { orgId, userId }),
+    readTakenBooks(orm, orgId, whole.data),
   ]);
+  // The list, the ladder and the signals show what the ticket can still buy.
+  const books = new Map([...whole.data.books, ...taken]);
+  const snapshot = { ...whole, data: { ...whole.data, books } };
   const cash = booked && waiting.reduce((left, { reserved }) => left - reserved, booked);
   const signals = await signalsFor(snapshot, { cash, holdings: withPurchases(holdings, waiting) }, now);
   const { refreshSeconds, paperCash } = config.trading;
@@ -161,9 +166,14 @@ async function readFacts(
       ? [[], { positions: [] }]
       : await Promise.all([
           listLatestOrders(orm, orgId, 'paper', ORDERS_SHOWN),
-          readPortfolio({ db, clock, snapshots, paperCash }, orgId, 'paper'),
+          readPortfolio(
+            { db, clock, snapshots: { ...snapshots, current: snapshot }, paperCash },
+            orgId,
+            'paper',
+          ),
         ]);
   return {
+    whole,
     snapshot,
     own: {
       cash,
@@ -194,7 +204,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
     const [signal] = event ? signalsOf(own.signals, event, now) : [];
     const market = asked.market ?? signal?.market ?? (event && findLikeliest(snapshot, event));
     const ticket =
-      asked.ticket ?? (market && (await tickets.readView(res, snapshot, market, signalFields(signal))));
+      asked.ticket ?? (market && (await tickets.readView(res, facts.whole, market, signalFields(signal))));
     const shown =
       event &&
       (event.markets.find(({ ticker }) => ticker === market?.ticker) ??

@@ -20,7 +20,6 @@ import { renderPage } from '../../core/pages/layout.js';
 import { forecastOf } from '../learning/forecast.js';
 import { emptyBook, type Side } from '../market/book.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
-import { bookHash, withoutTaken } from '../orders/paper-book.js';
 import { noLimitsDeclared, toEffectiveLimits } from '../risk/limits.js';
 import { findLimits } from '../risk/queries.js';
 import { readSwitch } from '../risk/switches.js';
@@ -30,7 +29,7 @@ import { deskAddress } from './addresses.js';
 import { loadingPage, toFreshness } from './freshness.js';
 import type { ClimateWatch } from '../climate/watch.js';
 import type { Orders } from '../orders/order.js';
-import { findTaken } from '../orders/queries.js';
+import { readTakenBooks } from '../orders/queries.js';
 import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
 import { nameMarket } from '../market/market-name.js';
 import { toMarketView } from './labels.js';
@@ -230,7 +229,7 @@ async function readFacts(
     readSwitch(db.orm, orgId),
     findPaperCash(db.orm, orgId),
     listPaperHoldings(db.orm, orgId, market.eventTicker),
-    findTaken(db.orm, orgId, market.ticker, bookHash(whole)),
+    readTakenBooks(db.orm, orgId, snapshot.data),
     findLimits(db.orm, orgId),
   ]);
   const day = isPlaced(market) ? forecastOf(snapshot.forecasts, market) : undefined;
@@ -239,7 +238,7 @@ async function readFacts(
     tradingSwitch,
     market,
     whole,
-    book: withoutTaken(whole, taken),
+    book: taken.get(market.ticker) ?? whole,
     held: holdings.get(market.ticker),
     cash: cash ?? config.trading.paperCash,
     isAccountOpen: cash !== undefined,

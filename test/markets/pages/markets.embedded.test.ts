@@ -7,7 +7,7 @@ import type { DayForecast } from '../../../src/markets/learning/forecast.js';
 import { sureDegree } from '../../../src/markets/market/distribution.js';
 import type { MarketEvent } from '../../../src/markets/market/event.js';
 import type { ListedMarket, Market, UnplacedMarket } from '../../../src/markets/market/market.js';
-import { emptyBook } from '../../../src/markets/market/book.js';
+import { asksOf, emptyBook } from '../../../src/markets/market/book.js';
 import { CENT, ceilTo } from '../../../src/markets/market/money.js';
 import { inCents } from '../../../src/markets/pages/addresses.js';
 import { requireTradable } from '../../../src/markets/orders/tradable.js';
@@ -867,6 +867,23 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   expect(trades).toMatchObject([{ status: 'cancelled', contracts: 3, reason: 'Cancelled on request.' }]);
 });
 
+it('after a purchase, the ladder offers what the ticket offers', async () => {
+  const market = openMarket();
+  const { browser } = await signedIn(database.db, service.url);
+  const [best] = asksOf(snapshot().data.books.get(market.ticker)!, 'yes');
+  const offers = async () => {
+    const text = textOf(await getPage(browser, `${PATH}/${market.ticker}`));
+    const label = bracketLabel(market.bracket);
+    return [`Buy YES ${label} at `, 'Buy YES '].map((before) => text.split(before).at(-1)!.split(' ')[0]);
+  };
+  expect(await offers()).toEqual([formatPrice(best!.price), formatPrice(best!.price)]);
+  const all = form(market, { contracts: String(best!.contracts) });
+  expect((await postForm(browser, `${PATH}/${market.ticker}`, all)).status).toBe(303);
+  const [inLadder, inTicket] = await offers();
+  expect(inLadder).toBe(inTicket);
+  expect(inTicket).not.toBe(formatPrice(best!.price));
+});
+
 it('a ticket promises the reserve that its resting order takes, also if the order closes pairs', async () => {
   const market = openMarket();
   const { ticker, eventTicker } = market;
@@ -1185,9 +1202,15 @@ describe('with calibrated forecasts and open gates', () => {
     expect(page.text).toContain(`action="${PATH}/${market.ticker}#review"`);
     expect([fieldOf(page, 'side')[0], fieldOf(page, 'contracts')[0]]).toEqual([side, String(contracts)]);
     const text = textOf(page);
-    expect(text.indexOf(formatPoints(best[0]!.edge).replace('\u00a0', ' '))).toBeLessThan(
-      text.indexOf('Positions and orders'),
-    );
+    // Market, ticket, what is held, and only then the background.
+    const parts = [
+      formatPoints(best[0]!.edge).replace('\u00a0', ' '),
+      'Stake $',
+      'Positions and orders',
+      'Forecast Calibrated',
+    ];
+    const places = parts.map((part) => text.indexOf(part));
+    expect(places).toEqual(places.filter((place) => place >= 0).toSorted((a, b) => a - b));
     open.clock.advance(61_000);
     const stale = await getPage(browser, PATH);
     open.clock.set(NOON);

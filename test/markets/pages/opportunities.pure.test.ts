@@ -97,6 +97,7 @@ it('a city without a signal shows its likeliest market, the forecast and the ask
     ],
     forecasts: new Map([['KNYC', { days }]]),
     gates: { gates: [] },
+    data: { books: new Map([['B', { yes: [], no: [{ price: 480_000n, contracts: 5 }] }]]) },
   } as unknown as Snapshot;
   const report = { eventTicker: 'E', kind: 'daily_maximum', signals: [], suppressed: [], isCalibrated: true };
   const signals = { events: [{ ...report, gate: { isOpen: false, reason: late, leadHours: 0 } }] };
