@@ -98,7 +98,7 @@ function setSwapped(isBusy) {
 
 /**
  * Submits forms with `data-in-place` without leaving the page, and updates the page's parts from the page that the
- * response redirects to.
+ * response redirects to. The attribute may name the element that then has the focus, because the button may be gone.
  */
 export function sendInPlace() {
   document.addEventListener('submit', async (event) => {
@@ -117,6 +117,7 @@ export function sendInPlace() {
         history.replaceState(null, '', response.url);
         showParts(fresh, Idiomorph);
         pollParts();
+        document.getElementById(form.dataset.inPlace)?.focus();
       }
     } catch {
       form.submit();

@@ -11,11 +11,7 @@ let aheadMs = 0;
 let lastRefreshMs = Date.now();
 /** The reader is typing, or an order is being placed. */
 let isTyping = false;
-const isBusy = () => isTyping || isEmptied() || document.querySelector('[data-place][aria-busy="true"]') !== null;
-const isEmptied = () => {
-  const field = document.querySelector('form#ticket [required]:focus');
-  return field?.value === '' && !field.validity.badInput;
-};
+const isBusy = () => isTyping || document.querySelector('[data-place][aria-busy="true"]') !== null;
 
 function readClock(root) {
   const now = root.querySelector('[data-now]')?.dataset.now;
@@ -113,8 +109,9 @@ function followTyping() {
   document.addEventListener('formdata', ({ target, formData }) => {
     if (target.id !== 'ticket') return;
     if (limitOf(document)) formData.delete('limitPrice');
-    // A number field has no value for letters, which the server refuses in its own words.
-    for (const { name, validity } of target.elements) if (validity.badInput) formData.set(name, 'letters');
+    // A number field has no value for letters, and the server would fill in an empty one. It refuses both in its words.
+    for (const { name, validity } of target.elements)
+      if (validity.badInput || validity.valueMissing) formData.set(name, 'nothing');
   });
   let timer;
   const setBusy = (isChanged) => {
@@ -140,7 +137,6 @@ function followTyping() {
     setBusy(true);
     timer = setTimeout(async () => {
       isTyping = false;
-      if (isEmptied()) return;
       const [page] = form.getAttribute('action').split('#');
       const address = `${page}?${new URLSearchParams(new FormData(form))}`;
       history.replaceState(null, '', address);

@@ -101,8 +101,11 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
     async act(req, res, fields) {
       const { id, status, ticker } = await orders.cancel(toChange(req, res));
       const done = status === 'resting' ? 'cancelling' : 'cancelled';
-      const isOnDesk = textField(fields, 'from') === 'desk';
-      res.redirect(303, isOnDesk ? deskAddress(ticker, { id, done }) : `${ORDERS_PATH}/${id}?done=${done}`);
+      const to = {
+        desk: deskAddress(ticker, { id, done }),
+        ticket: `${deskAddress(ticker, { id, done, from: 'ticket' })}#review`,
+      }[textField(fields, 'from') ?? ''];
+      res.redirect(303, to ?? `${ORDERS_PATH}/${id}?done=${done}`);
     },
   });
 

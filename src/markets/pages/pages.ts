@@ -207,10 +207,10 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
       asked.ticket ?? (market && (await tickets.readView(res, facts.whole, market, signalFields(signal))));
     const shown =
       event &&
-      (event.markets.find(({ ticker }) => ticker === market?.ticker) ??
+      (event.markets.find(({ ticker }) => (market ? ticker === market.ticker : own.holdings.has(ticker))) ??
         findWinner(event.markets) ??
         event.markets[0]);
-    const positions = toDeskPositions(facts.positions, snapshot, mayTrade, market);
+    const positions = toDeskPositions(facts.positions, snapshot, mayTrade, market ?? shown);
     const ownOrders = toDeskOrders(orders, snapshot, mayTrade);
     const page = { view: 'markets/desk', title: 'Markets', section: MARKETS_SECTION };
     await renderPage(context, req, res, page, {
@@ -335,7 +335,7 @@ const signalFields = (signal: Signal | undefined): FormFields =>
 
 /** A placed order replaces the button that placed it, so that a second click places no other. */
 function toNotices(
-  { query: { order: id, done } }: Request,
+  { query: { order: id, done, from } }: Request,
   { orders, shown }: { orders: readonly ListedOrder[]; shown: ReturnType<typeof toDeskOrders> },
   ticket: TicketView | undefined,
 ) {
@@ -344,7 +344,9 @@ function toNotices(
   if (order && done === 'placed')
     return { placed: { text: describePlaced(order), again, order: shown.find((each) => each.id === id) } };
   if (order && done === 'repeated') return { placed: { text: orderNotices.repeated, again } };
-  return order && (done === 'cancelled' || done === 'cancelling') ? { told: orderNotices[done] } : {};
+  if (!order || (done !== 'cancelled' && done !== 'cancelling')) return {};
+  const told = orderNotices[done];
+  return from === 'ticket' ? { placed: { text: told, again } } : { told };
 }
 
 const toChoiceView = (snapshot: Snapshot, choice: Choice, q: string, now: Date) => ({

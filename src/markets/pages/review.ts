@@ -117,15 +117,17 @@ function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quot
   return { tone: 'warn', text: `${now} rest in the book, ${queue}, and may never fill.` };
 }
 
-const reserveOf = ({ order, reserve }: ReviewInput): Fact[] =>
+const reserveOf = ({ order, reserve, cash, held }: ReviewInput): Fact[] =>
   order.rest && order.action === 'buy' && reserve !== null
     ? [
         {
           label: 'Reserved',
           money: ceilTo(reserve, CENT),
           isSum: true,
-          note: reserve === 0n ? 'the pairs that it closes pay for it' : 'while it rests',
+          note:
+            reserve === 0n && held ? `closing your ${held.side.toUpperCase()} pays for it` : 'while it rests',
         },
+        cashAfter(cash, -ceilTo(reserve, CENT)),
       ]
     : [];
 
@@ -141,7 +143,7 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook) {
   if (filledContracts > 0) {
     return {
       tone: 'warn',
-      text: `${formatDecimal(filledContracts)} of ${formatDecimal(contracts)} fill now. No more is offered within your limit; the other ${formatDecimal(subtractCounts(contracts, filledContracts))} are cancelled.`,
+      text: `${formatDecimal(filledContracts)} of ${formatDecimal(contracts)} fill now. No more is ${action === 'buy' ? 'offered' : 'bid for'} within your limit; the other ${formatDecimal(subtractCounts(contracts, filledContracts))} are cancelled.`,
     };
   }
   const [best] = action === 'buy' ? asksOf(book, side) : bidsOf(book, side);
@@ -154,7 +156,7 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook) {
   if (!isBeyond && timeInForce === 'fill_or_kill')
     return {
       tone: 'bad',
-      text: `Nothing fills: fewer than ${formatDecimal(contracts)} are offered within your limit, and the order is fill or kill.`,
+      text: `Nothing fills: fewer than ${formatDecimal(contracts)} are ${action === 'buy' ? 'offered' : 'bid for'} within your limit, and the order is fill or kill.`,
     };
   return {
     tone: 'bad',

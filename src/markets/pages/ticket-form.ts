@@ -29,7 +29,7 @@ const isLocalTime = (text: string): boolean =>
 
 const priceText = z
   .string()
-  .regex(/^(?=.*[1-9])\d{1,2}(\.\d{1,4})?$/, 'must be between 0 and 100 cents, like 42');
+  .regex(/^(?=.*[1-9])\d{1,2}(\.\d{1,4})?$/, 'must be more than 0 and less than 100 cents, like 42');
 const toPrice = (cents: string): Micros => parseDollars(cents) / 100n;
 
 const schema = z.object({

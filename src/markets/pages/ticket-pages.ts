@@ -30,7 +30,7 @@ import { loadingPage, toFreshness } from './freshness.js';
 import type { ClimateWatch } from '../climate/watch.js';
 import type { Orders } from '../orders/order.js';
 import { readTakenBooks } from '../orders/queries.js';
-import { findPaperCash, listPaperHoldings } from '../ledger/queries.js';
+import { findPaperCash, listPaperHoldings, listPaperPurchases } from '../ledger/queries.js';
 import { nameMarket } from '../market/market-name.js';
 import { toMarketView } from './labels.js';
 import { impliedProbabilities } from './probabilities.js';
@@ -225,14 +225,16 @@ async function readFacts(
 ): Promise<TicketFacts> {
   const { orgId } = sessionOf(res);
   const whole = snapshot.data.books.get(market.ticker) ?? emptyBook;
-  const [tradingSwitch, cash, holdings, taken, limits] = await Promise.all([
+  const [tradingSwitch, cash, holdings, waiting, taken, limits] = await Promise.all([
     readSwitch(db.orm, orgId),
     findPaperCash(db.orm, orgId),
     listPaperHoldings(db.orm, orgId, market.eventTicker),
+    listPaperPurchases(db.orm, orgId),
     readTakenBooks(db.orm, orgId, snapshot.data),
     findLimits(db.orm, orgId),
   ]);
   const day = isPlaced(market) ? forecastOf(snapshot.forecasts, market) : undefined;
+  const reserved = waiting.reduce((sum, order) => sum + order.reserved, 0n);
   return {
     snapshot,
     tradingSwitch,
@@ -240,7 +242,8 @@ async function readFacts(
     whole,
     book: taken.get(market.ticker) ?? whole,
     held: holdings.get(market.ticker),
-    cash: cash ?? config.trading.paperCash,
+    cash: (cash ?? config.trading.paperCash) - reserved,
+    reserved,
     isAccountOpen: cash !== undefined,
     limits: toEffectiveLimits(limits ?? noLimitsDeclared),
     probability: day?.probabilities.get(market.ticker) ?? null,

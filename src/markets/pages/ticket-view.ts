@@ -4,7 +4,7 @@ import { textField, type FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatMoney, formatPrice, inSentence } from '../../core/pages/format.js';
 import { asksOf, worstCost, type Side } from '../market/book.js';
 import { cityOf, expectedPayout, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
-import { CENT, DOLLAR } from '../market/money.js';
+import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import type { OrderRefusal, Remedy } from '../orders/order.js';
 import type { Action } from '../ledger/order-input.js';
 
@@ -30,6 +30,8 @@ export interface TicketFacts extends Pick<
 > {
   snapshot: Snapshot;
   tradingSwitch: TradingSwitch;
+  /** By resting orders. It is not part of the cash. */
+  reserved: Micros;
   /** Before the first order, cash is the opening balance. */
   isAccountOpen: boolean;
   limits: Pick<RiskLimits, 'maxOrderContracts' | 'maxOrderCost'>;
@@ -63,6 +65,8 @@ export function toTicketView(input: TicketInput) {
     tabs: end ? [] : toTabs(input),
     levels: toBookLevels(book),
     cash,
+    reserved: input.reserved,
+    hasTaken: book !== input.whole,
     isAccountOpen: input.isAccountOpen,
     held: held && {
       text: `${held.contracts} ${held.side.toUpperCase()}`,
@@ -163,7 +167,7 @@ function toSubject(market: ListedMarket) {
   return {
     heading: unplacedTitle(market),
     about: `${[kindNames[market.kind], city, date && formatClimateDay(date)].filter(Boolean).join(', ')}.`,
-    unplaced: `No forecast or signal: ${problem}. The venue decides how it settles.`,
+    unplaced: `No forecast or signal: ${problem}. The venue decides how this market settles.`,
     back: { href: overviewAddress('others'), text: 'All other markets' },
   };
 }
@@ -193,9 +197,14 @@ function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
 }
 
 /** With a link to an order that would pass. */
-function toRefusal({ refusal, market, isFollowing, form: { values } }: TicketInput) {
+function toRefusal({ refusal, market, isFollowing, limits, form: { values } }: TicketInput) {
   if (!refusal) return undefined;
-  const { error, remedy } = refusal;
+  const { error } = refusal;
+  const most = limits.maxOrderContracts;
+  // At a limit that reaches deep into the book, fewer contracts alone would not pass.
+  const remedy =
+    refusal.remedy ??
+    (Number(values.contracts) > most && { field: 'contracts' as const, atMost: most, error });
   // The reader chose the limit, so the price did not move away from it.
   const isChosen = error.code === 'price_moved' && !isFollowing;
   const title = isChosen
@@ -205,17 +214,20 @@ function toRefusal({ refusal, market, isFollowing, form: { values } }: TicketInp
   if (!remedy) return { title, detail, remedy: undefined };
   const change =
     remedy.field === 'contracts'
-      ? { text: atMostOf(remedy, error, market), value: remedy.atMost }
+      ? { text: atMostOf(remedy, error, market), value: remedy.atMost, shown: formatDecimal(remedy.atMost) }
       : {
           text: `Limit: ${remedy.bound} ${formatPrice(remedy.price)} now.`,
           value: inCents(remedy.price),
+          shown: formatPrice(remedy.price),
         };
   const query = Object.fromEntries(ticketFields.map((name) => [name, textField(values, name)]));
+  if (isFollowing) delete query.limitPrice;
   return {
     title,
     detail,
     remedy: {
       text: change.text,
+      use: `Use ${change.shown}`,
       href: toAddress(ticketAddress(market.ticker), { ...query, [remedy.field]: change.value }),
     },
   };
@@ -227,6 +239,7 @@ function atMostOf(
   refused: AppError,
   market: ListedMarket,
 ): string {
+  if (error?.code === 'insufficient_position') return `You hold ${formatDecimal(atMost)}.`;
   const nameOf = ({ code, message }: AppError) => `${code} ${message.split(':')[0]}`;
   const because =
     error === undefined || nameOf(error) === nameOf(refused)

@@ -674,7 +674,7 @@ it.each([
     says: 'Must be a number of contracts from 0.01 to 1,000 (your risk limit for one order) with at most two decimals.',
   },
   { query: 'limitPrice=55.5', says: 'Must be a multiple of 1¢ here.' },
-  { query: 'limitPrice=%3Cb%3E', says: 'Must be between 0 and 100 cents, like 42.' },
+  { query: 'limitPrice=%3Cb%3E', says: 'Must be more than 0 and less than 100 cents, like 42.' },
   { query: 'contracts=1&contracts=2', says: 'Must appear only once.' },
 ])('a ticket with $query shows the error beside the field', async ({ query, says }) => {
   const page = await getPage(owner.browser, `${PATH}/${openMarket().ticker}?${query}`);
@@ -716,7 +716,7 @@ it('the stake has a label, an amount and ends that stay, whatever is typed', asy
     const page = await getPage(browser, `${PATH}/${ticker}?side=yes&action=buy&contracts=${contracts}`);
     const [, most] = /type="range" min="1" max="(\d+)"/.exec(page.text)!;
     expect(textOf(page)).toMatch(
-      new RegExp(`Stake \\$\\d+\\.\\d\\d 1 to ${most}: (all that is offered|your risk limit|all your cash)`),
+      new RegExp(`Cost \\$\\d+\\.\\d\\d 1 to ${most}: (all that is offered|your risk limit|all your cash)`),
     );
     return Number(most);
   };
@@ -832,6 +832,7 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   const order = `/dashboard/portfolio/orders/${new URLSearchParams(desk.split(/[?#]/)[1]).get('order')}`;
   const shown = await getPage(browser, desk);
   expect(textOf(shown)).toContain('Buy 8 YES at 1¢ rests in the book.');
+  expect(textOf(shown)).toMatch(/Free cash \$999\.\d\d, besides \$0\.\d\d reserved by resting orders/);
   // Beside the receipt, and in the order's row.
   expect(shown.text.split(`action="${order}/cancel"`)).toHaveLength(3);
   expect([fieldOf(shown, 'contracts')[0], fieldOf(shown, 'limitPrice')[0]]).toEqual(['8', '1']);
@@ -858,11 +859,17 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   expect((await getPage(member.browser, desk)).text).not.toContain(`action="${order}/cancel"`);
   for (const [from, told] of [
     ['desk', `${path}?order=${order.split('/').at(-1)}&done=cancelled`],
+    ['ticket', `${path}?from=ticket&order=${order.split('/').at(-1)}&done=cancelled#review`],
     ['<b>', `${order}?done=cancelled`],
   ] as const) {
     const cancelled = await postForm(browser, `${order}/cancel`, { from });
     expect(cancelled.headers.get('location')).toBe(told);
   }
+  // The answer stands where the button was.
+  const answer = textOf(
+    await getPage(browser, `${path}?from=ticket&order=${order.split('/').at(-1)}&done=cancelled`),
+  );
+  expect(answer).toContain('Your order Order cancelled.');
   const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 10 });
   expect(trades).toMatchObject([{ status: 'cancelled', contracts: 3, reason: 'Cancelled on request.' }]);
 });
@@ -893,7 +900,7 @@ it('a ticket promises the reserve that its resting order takes, also if the orde
   const query = new URLSearchParams({ side: 'yes', action: 'buy', ...terms });
   const promised = async () => {
     const text = textOf(await getPage(browser, `${PATH}/${ticker}?${query.toString()}`));
-    return /Reserved (?:while it rests|the pairs that it closes pay for it) (\$[\d.]+)/.exec(text)?.[1];
+    return /Reserved (?:while it rests|closing your NO pays for it) (\$[\d.]+)/.exec(text)?.[1];
   };
   const place = async () => {
     const before = await promised();
@@ -1101,7 +1108,7 @@ it('a limit that stops an order is explained in a sentence, without the name of 
 it.each([
   { changes: { contracts: '1e9' }, says: 'Must be a number of contracts' },
   { changes: { contracts: '' }, says: 'Required' },
-  { changes: { limitPrice: '4\u0000' }, says: 'Must be between 0 and 100 cents, like 42.' },
+  { changes: { limitPrice: '4\u0000' }, says: 'Must be more than 0 and less than 100 cents, like 42.' },
   { changes: { side: 'both' }, says: 'Nothing was changed. Please correct this field' },
 ])('a posted form with $changes orders nothing and keeps the typed values', async ({ changes, says }) => {
   const market = openMarket();
@@ -1205,7 +1212,7 @@ describe('with calibrated forecasts and open gates', () => {
     // Market, ticket, what is held, and only then the background.
     const parts = [
       formatPoints(best[0]!.edge).replace('\u00a0', ' '),
-      'Stake $',
+      'Maximum payout',
       'Positions and orders',
       'Forecast Calibrated',
     ];

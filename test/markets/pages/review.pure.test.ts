@@ -108,6 +108,8 @@ it('an unfilled part is shown with its reason', () => {
   });
   const kill = { ...order, contracts: 30, timeInForce: 'fill_or_kill' as const };
   expect(review({ order: kill }).outcome.text).toContain('fewer than 30 are offered within your limit');
+  const sale = { ...order, action: 'sell' as const, contracts: 900, limitPrice: cents(1) };
+  expect(review({ order: sale }).outcome.text).toContain('No more is bid for within your limit');
   const low = review({ order: { ...order, limitPrice: cents(41) } });
   expect(low.outcome.text).toBe('Nothing fills at your limit: the best ask is 42¢.');
   expect([low.facts, low.results, low.chance]).toEqual([[], [], null]);
@@ -347,9 +349,12 @@ it('a post-only order takes nothing and shows its reserve', () => {
   const postOnly = { ...waiting, rest: { ...terms, postOnly: true } };
   const { outcome, facts } = review({ order: postOnly });
   expect(outcome.text).toMatch(/^Nothing fills now/);
-  expect(facts).toEqual([{ label: 'Reserved', money: cents(447), isSum: true, note: 'while it rests' }]);
-  expect(review({ order: postOnly, reserve: 0n }).facts).toEqual([
-    { label: 'Reserved', money: 0n, isSum: true, note: 'the pairs that it closes pay for it' },
-  ]);
+  expect(facts[0]).toEqual({ label: 'Reserved', money: cents(447), isSum: true, note: 'while it rests' });
+  expect(valuesOf(review({ order: postOnly }))).toEqual({ Reserved: '$4.47', 'Cash after': '$995.53' });
+  const held = { side: 'no' as const, contracts: 10, cost: cents(300) };
+  expect(review({ order: postOnly, reserve: 0n, held }).facts[0]).toMatchObject({
+    money: 0n,
+    note: 'closing your NO pays for it',
+  });
   expect(review({ order: postOnly, reserve: null }).facts).toEqual([]);
 });
