@@ -1,5 +1,5 @@
 import type { Router } from 'express';
-import { HOUR_MS } from '../../core/time.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { originOf } from '../../core/http/request.js';
 import { toAddress } from '../../core/pages/address.js';
@@ -86,7 +86,7 @@ function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: Tra
   };
 }
 
-/** Over the range and on its worst day; null if the total is unknown. */
+/** Over the range and on its worst day, which midnight ends; null if the total is unknown. */
 function summarizeRange(points: readonly CurvePoint[], range: CurveRange) {
   const known = points.flatMap(({ at, total }) => (total === null ? [] : [{ at, total }]));
   const [first, last] = [known[0], known.at(-1)];
@@ -99,7 +99,7 @@ function summarizeRange(points: readonly CurvePoint[], range: CurveRange) {
   if (range !== 'week' && range !== 'month') return { gain, since, ends, worstDay: null };
   const daily = [
     first.total,
-    ...new Map(known.map(({ at, total }) => [at.toISOString().slice(0, 10), total])).values(),
+    ...new Map(known.map(({ at, total }) => [Math.ceil(at.getTime() / DAY_MS), total])).values(),
   ];
   const changes = daily.slice(1).map((end, i) => end - daily[i]!);
   const worst = changes.reduce((least, change) => (change < least ? change : least));
