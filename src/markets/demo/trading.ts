@@ -40,7 +40,7 @@ import type { JudgedRecord } from '../scores/queries.js';
 const LEASE_TRIES = 90;
 const RECENT_DAYS = 5;
 /** At each step, markets settle and values are recorded. */
-const STEP_MS = { recent: 6 * HOUR_MS, earlier: 12 * HOUR_MS };
+const STEP_MS = { latest: HOUR_MS, recent: 6 * HOUR_MS, earlier: 12 * HOUR_MS };
 /** UTC. */
 const ORDER_HOUR = 18;
 /** Orders per step that places any. */
@@ -106,11 +106,12 @@ export async function seedDemoTrading(
     const records: JudgedRecord[] = [];
     for await (const recalled of reconstructed.recall(part!, training, signal))
       records.push(...recalled.map(toJudged));
-    const { recent, earlier } = STEP_MS;
+    const { latest, recent, earlier } = STEP_MS;
     for (let stepMs = 0, ms = first; ms < nowMs - HOUR_MS; ms += stepMs) {
       signal.throwIfAborted();
       past.ms = ms;
-      stepMs = nowMs - ms > RECENT_DAYS * DAY_MS ? earlier : recent;
+      const agoMs = nowMs - ms;
+      stepMs = agoMs > RECENT_DAYS * DAY_MS ? earlier : agoMs > DAY_MS + recent ? recent : latest;
       // Some positions stay open.
       const isLast = ms + stepMs >= nowMs - HOUR_MS;
       const isOrdering = isLast || new Date(ms).getUTCHours() === ORDER_HOUR;
