@@ -3,6 +3,7 @@ import {
   formatDegrees,
   formatMoney,
   formatPrice,
+  formatProbability,
   inSentence,
 } from '../../core/pages/format.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
@@ -36,8 +37,9 @@ import { toMarketValue } from './portfolio-view.js';
 import { currentSignals, signalsOff, toSignalView, whyNone } from './signals-view.js';
 
 const MAX_SHOWN = 60;
+const LOST_BELOW = 0.01;
 /** An event belongs to the first that fits. */
-const groups = ['Signals', 'Watched', 'Held', 'Withheld', 'Others'] as const;
+const groups = ['Signals', 'Watched', 'Held', 'Withheld', 'Evidence below 1%', 'Others'] as const;
 
 export interface DeskInput {
   snapshot: Snapshot;
@@ -70,7 +72,15 @@ export function listOpportunities(
       const day = forecastOf(snapshot.forecasts, event);
       const { city } = event.station;
       const chance = toChance(event, reports.get(event.eventTicker), { snapshot, day, now });
-      const belongs = [chance.signal, own.watched.has(city), held(event) > 0, chance.withheld, true];
+      const { signal, withheld } = chance;
+      const belongs = [
+        signal,
+        own.watched.has(city),
+        held(event) > 0,
+        withheld?.evidence !== 0 && withheld,
+        withheld,
+        true,
+      ];
       return {
         event,
         city,
@@ -191,32 +201,39 @@ export const toDeskPositions = (
   mayTrade: boolean,
   chosen?: ListedMarket,
 ) =>
-  inOrder(positions, chosen?.eventTicker).map((position) => {
-    const { value, price, excludedByF } = toMarketValue(position, snapshot);
-    return {
-      ...position,
-      isChosen: position.ticker === chosen?.ticker,
-      market: toMarketView(position),
-      value,
-      profit: value === null ? null : value - position.cost,
-      notes: notesOn(position, price),
-      state:
-        excludedByF === null
-          ? stateOf(position)
-          : { label: 'Impossible', tone: '', note: `${formatDegrees(excludedByF, 1)} measured` },
-      edge: edgeIfHeld(position, snapshot),
-      closeHref:
-        mayTrade &&
-        position.mark.status === 'active' &&
-        position.mark.unsellableContracts < position.contracts
-          ? `${ticketAddress(position.ticker, {
-              side: position.side,
-              action: 'sell',
-              contracts: position.contracts,
-            })}#ticket-head`
-          : null,
-    };
-  });
+  positions
+    .map((position) => {
+      const { value, price, excludedByF } = toMarketValue(position, snapshot);
+      const chance = chanceOf(position, snapshot);
+      const isLost = excludedByF !== null || (chance !== undefined && chance < LOST_BELOW);
+      return {
+        ...position,
+        isLost,
+        isChosen: position.ticker === chosen?.ticker,
+        market: toMarketView(position),
+        value,
+        profit: value === null ? null : value - position.cost,
+        notes: notesOn(position, price),
+        state:
+          excludedByF !== null
+            ? { label: 'Impossible', tone: '', note: `${formatDegrees(excludedByF, 1)} measured` }
+            : isLost
+              ? { label: 'As good as lost', tone: '', note: `forecast ${formatProbability(chance!)}` }
+              : stateOf(position),
+        edge: edgeIfHeld(position, chance),
+        closeHref:
+          mayTrade &&
+          position.mark.status === 'active' &&
+          position.mark.unsellableContracts < position.contracts
+            ? `${ticketAddress(position.ticker, {
+                side: position.side,
+                action: 'sell',
+                contracts: position.contracts,
+              })}#ticket-head`
+            : null,
+      };
+    })
+    .toSorted((a, b) => rankOf(a, chosen) - rankOf(b, chosen));
 
 /** Null amounts if one is not known. */
 export const toDeskTotal = (positions: readonly { value: Micros | null; profit: Micros | null }[]) => ({
@@ -224,24 +241,28 @@ export const toDeskTotal = (positions: readonly { value: Micros | null; profit: 
   profit: sumKnown(positions.map(({ profit }) => profit)),
 });
 
-/** Those of the event in the ticket come first, then open ones. */
-function inOrder(positions: readonly ValuedPosition[], chosen: string | undefined) {
-  const rankOf = ({ eventTicker, mark }: ValuedPosition) =>
-    eventTicker === chosen ? 0 : mark.status === 'active' ? 1 : 2;
-  return positions.toSorted((a, b) => rankOf(a) - rankOf(b));
-}
+/** Those of the chosen event come first, then open ones, and lost ones last. */
+const rankOf = (
+  { eventTicker, mark, isLost }: ValuedPosition & { isLost: boolean },
+  chosen: ListedMarket | undefined,
+) => (isLost ? 3 : eventTicker === chosen?.eventTicker ? 0 : mark.status === 'active' ? 1 : 2);
 
 /**
- * The forecast's value of holding over selling now, per contract that finds a bid; null if either is unknown. A forecast
- * without calibration, as in the first minutes after a start, would give wild values.
+ * That the position pays, until it has a result. A forecast without calibration, as in the first minutes after a start,
+ * would give wild values.
  */
-function edgeIfHeld({ ticker, side, contracts, mark }: ValuedPosition, snapshot: Snapshot | undefined) {
+function chanceOf({ ticker, side, mark }: ValuedPosition, snapshot: Snapshot | undefined) {
   const market = snapshot?.markets.get(ticker);
   const day = market && isPlaced(market) ? forecastOf(snapshot!.forecasts, market) : undefined;
-  const yes = day?.isCalibrated ? day.probabilities.get(ticker) : undefined;
+  const yes = day?.isCalibrated && mark.valuation !== 'expected' ? day.probabilities.get(ticker) : undefined;
+  return yes === undefined || side === 'yes' ? yes : 1 - yes;
+}
+
+/** The forecast's value of holding over selling now, per contract that finds a bid; null if either is unknown. */
+function edgeIfHeld({ contracts, mark }: ValuedPosition, chance: number | undefined) {
   const sold = subtractCounts(contracts, mark.unsellableContracts);
-  if (yes === undefined || mark.value === null || mark.status !== 'active' || sold === 0) return null;
-  return (side === 'yes' ? yes : 1 - yes) - Number(mark.value) / Number(valueOf(DOLLAR, sold));
+  if (chance === undefined || mark.value === null || mark.status !== 'active' || sold === 0) return null;
+  return chance - Number(mark.value) / Number(valueOf(DOLLAR, sold));
 }
 
 /** @param price that the value is based on, if any */

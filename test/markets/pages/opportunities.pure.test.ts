@@ -141,7 +141,10 @@ it('a kind lists only its own markets, also if others are held', () => {
   expect(rows.map(({ city }) => city)).toEqual(['Bb']);
   // Evidence multiplies: the logarithm of 28 is 88% of that of 43.
   expect(rows[0]!.withheld).toEqual({ evidence: 88 });
-  expect(rows[0]).toMatchObject({ what: '1 withheld', held: 0 });
+  expect(rows[0]).toMatchObject({ what: '1 withheld', held: 0, group: 'Withheld' });
+  gate.evidence = 1;
+  const [little] = toOpportunities({ snapshot, own, chosen: undefined, now }, { kind: 'hourly', q: '' }).rows;
+  expect(little).toMatchObject({ withheld: { evidence: 0 }, group: 'Evidence below 1%' });
 });
 
 it('groups cities: signals, watched, held, withheld, others', () => {
@@ -262,6 +265,27 @@ describe('a position', () => {
     // Nine contracts sell for 4.55.
     expect(edgeOf(true)).toBeCloseTo(0.6 - 4.55 / 9, 6);
     expect(edgeOf(false)).toBeNull();
+  });
+
+  it('that is as good as lost says so and stands last, also in the chosen market', () => {
+    const snapshot = snapshotOf(560_000n);
+    const { probabilities } = snapshot.forecasts.get('KNYC')!.days[0]!;
+    (probabilities as Map<string, number>).set('T', 0.003);
+    const positions = ['T', 'U'].map((ticker) => ({
+      ...held,
+      ticker,
+      city: null,
+      date: null,
+      eventTicker: ticker,
+      mark,
+    }));
+    const portfolio = { positions } as unknown as Parameters<typeof toDeskPositions>[0];
+    const chosen = { ticker: 'T', eventTicker: 'T' } as Parameters<typeof toDeskPositions>[3];
+    const shown = toDeskPositions(portfolio, snapshot, true, chosen);
+    expect(shown.map(({ ticker, state }) => [ticker, state?.label, state?.note])).toEqual([
+      ['U', undefined, undefined],
+      ['T', 'As good as lost', 'forecast <1%'],
+    ]);
   });
 
   it.each([
