@@ -101,7 +101,12 @@ export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
   });
   return [
     ...temperatureKinds.map((kind) => tab(kind, kindLabels[kind].tab, citiesOf(events, kind).size, 'city')),
-    tab('others', 'Other', data.markets.filter((market) => !isPlaced(market)).length, 'market'),
+    tab(
+      'others',
+      'Other',
+      data.markets.filter((market) => !isPlaced(market) && market.status === 'active').length,
+      'market',
+    ),
   ];
 }
 
