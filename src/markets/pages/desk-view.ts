@@ -39,7 +39,7 @@ import { currentSignals, signalsOff, toSignalView, whyNone } from './signals-vie
 const MAX_SHOWN = 60;
 const LOST_BELOW = 0.01;
 /** An event belongs to the first that fits. */
-const groups = ['Signals', 'Watched', 'Held', 'Withheld', 'Evidence below 1%', 'Others'] as const;
+const groups = ['Signals', 'Watched', 'Held', 'Withheld', 'Others'] as const;
 
 export interface DeskInput {
   snapshot: Snapshot;
@@ -72,15 +72,8 @@ export function listOpportunities(
       const day = forecastOf(snapshot.forecasts, event);
       const { city } = event.station;
       const chance = toChance(event, reports.get(event.eventTicker), { snapshot, day, now });
-      const { signal, withheld } = chance;
-      const belongs = [
-        signal,
-        own.watched.has(city),
-        held(event) > 0,
-        withheld?.evidence !== 0 && withheld,
-        withheld,
-        true,
-      ];
+      const belongs = [chance.signal, own.watched.has(city), held(event) > 0, chance.withheld, true];
+      const group = groups[belongs.findIndex(Boolean)]!;
       return {
         event,
         city,
@@ -89,12 +82,15 @@ export function listOpportunities(
         isCurrent: event.eventTicker === chosen?.eventTicker,
         held: held(event),
         ...chance,
-        group: groups[belongs.findIndex(Boolean)]!,
+        group,
+        /** Almost without evidence. */
+        isFolded: group === 'Withheld' && chance.withheld?.evidence === 0,
       };
     })
     .sort(
       (a, b) =>
         groups.indexOf(a.group) - groups.indexOf(b.group) ||
+        Number(a.isFolded) - Number(b.isFolded) ||
         b.score - a.score ||
         (a.city < b.city ? -1 : a.city > b.city ? 1 : 0),
     );
@@ -199,7 +195,7 @@ export const toDeskPositions = (
   { positions }: Pick<Portfolio, 'positions'>,
   snapshot: Snapshot | undefined,
   mayTrade: boolean,
-  chosen?: ListedMarket,
+  chosen?: Pick<ListedMarket, 'eventTicker'> & { ticker?: string },
 ) =>
   positions
     .map((position) => {
@@ -209,7 +205,7 @@ export const toDeskPositions = (
       return {
         ...position,
         isLost,
-        isChosen: position.ticker === chosen?.ticker,
+        isChosen: chosen?.ticker === position.ticker,
         market: toMarketView(position),
         value,
         profit: value === null ? null : value - position.cost,
@@ -244,7 +240,7 @@ export const toDeskTotal = (positions: readonly { value: Micros | null; profit: 
 /** Those of the chosen event come first, then open ones, and lost ones last. */
 const rankOf = (
   { eventTicker, mark, isLost }: ValuedPosition & { isLost: boolean },
-  chosen: ListedMarket | undefined,
+  chosen: Pick<ListedMarket, 'eventTicker'> | undefined,
 ) => (isLost ? 3 : eventTicker === chosen?.eventTicker ? 0 : mark.status === 'active' ? 1 : 2);
 
 /**

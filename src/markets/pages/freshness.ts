@@ -43,13 +43,12 @@ export function toFreshness(snapshot: Snapshot, { sources, refreshSeconds, now }
 const partNames = { markets: 'Prices', forecasts: 'Forecasts' };
 
 function noteOf({ part, name, state, failingSince }: SourceState): string[] {
+  if (state === 'ok') return [];
   const since = failingSince ? ` since ${failingSince.toISOString().slice(11, 16)} UTC` : '';
-  if (state === 'failing')
-    return [`${partNames[part]}: the source “${name}” has not responded${since}. Its last data is shown.`];
-  if (state === 'unexpected')
-    return [
-      `${partNames[part]}: the source “${name}” returns unexpected data${since}. Its last valid data is shown.`,
-    ];
-  if (state === 'waiting') return [`${partNames[part]}: the source “${name}” has not responded yet.`];
-  return [];
+  const said = {
+    failing: `has not responded${since}. Its last data is shown.`,
+    unexpected: `returns unexpected data${since}. Its last valid data is shown.`,
+    waiting: 'has not responded yet.',
+  };
+  return [`${partNames[part]}: the source “${name}” ${said[state]}`];
 }

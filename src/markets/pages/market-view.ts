@@ -230,7 +230,6 @@ function toSettled({ markets }: MarketEvent) {
     winner: winner ? bracketLabel(winner.bracket) : null,
     isNothing: !winner && isDecided && !fair,
     isFair: fair !== undefined,
-
     isDetermined: markets.every(({ settlementValue }) => settlementValue !== null),
     isFinal: markets.every(({ status }) => status === 'finalized'),
     isDisputed: markets.some(({ status }) => status === 'disputed'),

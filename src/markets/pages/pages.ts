@@ -210,7 +210,8 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
       (event.markets.find(({ ticker }) => (market ? ticker === market.ticker : own.holdings.has(ticker))) ??
         findWinner(event.markets) ??
         event.markets[0]);
-    const positions = toDeskPositions(facts.positions, snapshot, mayTrade, market ?? shown);
+    const positions = toDeskPositions(facts.positions, snapshot, mayTrade, market ?? event);
+    const ofEvent = positions.filter(({ eventTicker }) => eventTicker === event?.eventTicker);
     const ownOrders = toDeskOrders(orders, snapshot, mayTrade);
     const page = { view: 'markets/desk', title: 'Markets', section: MARKETS_SECTION };
     await renderPage(context, req, res, page, {
@@ -242,6 +243,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
       ...toNotices(req, { orders, shown: ownOrders }, ticket),
       positions,
       total: toDeskTotal(positions),
+      eventTotal: ofEvent.length > 0 && { count: ofEvent.length, ...toDeskTotal(ofEvent) },
       orders: ownOrders,
     });
   };

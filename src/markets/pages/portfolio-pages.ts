@@ -87,7 +87,7 @@ function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: Tra
 }
 
 /** Over the range and on its worst day, which midnight ends; null if the total is unknown. */
-function summarizeRange(points: readonly CurvePoint[], range: CurveRange) {
+export function summarizeRange(points: readonly CurvePoint[], range: CurveRange) {
   const known = points.flatMap(({ at, total }) => (total === null ? [] : [{ at, total }]));
   const [first, last] = [known[0], known.at(-1)];
   if (!first || !last || first === last) return { gain: null, since: null, worstDay: null, ends: null };

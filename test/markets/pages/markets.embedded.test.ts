@@ -224,7 +224,9 @@ it('every kind has a tab with its number of cities and its own wording', async (
   const text = textOf(await getPage(owner.browser, `${PATH}?kind=hourly`));
   expect(text).toContain(`Lows ${cities('daily_minimum')} cities`);
   expect(text).toContain(`Hourly ${cities('hourly')} cities`);
-  expect(text).toContain(`Other ${data.markets.filter(({ station }) => station === null).length} markets`);
+  expect(text).toContain(
+    `Other ${data.markets.filter(({ station, status }) => station === null && status === 'active').length} markets`,
+  );
 
   const minimum = await getPage(owner.browser, `${PATH}?station=KMIA&kind=daily_minimum&date=2026-07-15`);
   const words = textOf(minimum);
@@ -509,9 +511,14 @@ it('a reported temperature names the winner, and does not say that the venue has
   // Daily reports come seven hours after the day, and the venue's result an hour later.
   const morning = await startTestService(database.db, { trading: { selection } });
   try {
+    const path = `${PATH}?station=KNYC&date=2026-07-14`;
+    morning.clock.set('2026-07-15T06:00:00Z');
+    await morning.trading.refresher.refresh();
+    const closed = textOf(await getPage(owner.browser.copy(morning.url), path)).split('This day is over.')[1];
+    expect(closed).toMatch(/^ Its markets are closed until .* High Forecast [^M]/);
+    expect(closed).not.toMatch(/YES NO|\bClosed\b/);
     morning.clock.set('2026-07-15T12:30:00Z');
     await morning.trading.refresher.refresh();
-    const path = `${PATH}?station=KNYC&date=2026-07-14`;
     const page = await getPage(owner.browser.copy(morning.url), path);
     const text = textOf(page);
     const { events } = morning.trading.snapshots.current!;

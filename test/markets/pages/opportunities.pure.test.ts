@@ -141,10 +141,10 @@ it('a kind lists only its own markets, also if others are held', () => {
   expect(rows.map(({ city }) => city)).toEqual(['Bb']);
   // Evidence multiplies: the logarithm of 28 is 88% of that of 43.
   expect(rows[0]!.withheld).toEqual({ evidence: 88 });
-  expect(rows[0]).toMatchObject({ what: '1 withheld', held: 0, group: 'Withheld' });
+  expect(rows[0]).toMatchObject({ what: '1 withheld', held: 0, isFolded: false });
   gate.evidence = 1;
   const [little] = toOpportunities({ snapshot, own, chosen: undefined, now }, { kind: 'hourly', q: '' }).rows;
-  expect(little).toMatchObject({ withheld: { evidence: 0 }, group: 'Evidence below 1%' });
+  expect(little).toMatchObject({ withheld: { evidence: 0 }, isFolded: true });
 });
 
 it('groups cities: signals, watched, held, withheld, others', () => {

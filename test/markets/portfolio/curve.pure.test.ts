@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ticksAround, toLineChart } from '../../../src/core/charts/line-chart.js';
 import { rangeStart, toCurve } from '../../../src/markets/portfolio/curve.js';
+import { summarizeRange } from '../../../src/markets/pages/portfolio-pages.js';
 import { parseDollars, formatDollars } from '../../../src/markets/market/money.js';
 
 const dollars = (text: string) => parseDollars(text);
@@ -39,6 +40,15 @@ describe('the profit and loss curve', () => {
       ['12:00', '4.2000'],
       ['12:05', '3.7000'],
     ]);
+  });
+
+  it('names the worst day, which midnight ends', () => {
+    const totals = { '29T16:00': '10', '30T00:00': '4', '30T08:00': '3' };
+    const points = Object.entries(totals).map(([time, total]) => {
+      const amounts = { realised: 0n, fees: 0n, unrealised: 0n, total: dollars(total) };
+      return { at: new Date(`2026-11-${time}:00Z`), ...amounts };
+    });
+    expect(summarizeRange(points, 'month').worstDay).toBe(dollars('-6'));
   });
 
   it('has a gap after a trade until the positions’ value is recorded', () => {
