@@ -200,11 +200,10 @@ function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
 function toRefusal({ refusal, market, isFollowing, limits, form: { values } }: TicketInput) {
   if (!refusal) return undefined;
   const { error } = refusal;
-  const most = limits.maxOrderContracts;
-  // At a limit that reaches deep into the book, fewer contracts alone would not pass.
-  const remedy =
-    refusal.remedy ??
-    (Number(values.contracts) > most && { field: 'contracts' as const, atMost: most, error });
+  const atMost = limits.maxOrderContracts;
+  const isTooLarge = isFollowing && error.code === 'risk_limit' && Number(values.contracts) > atMost;
+  // The limit reaches deep into the book, so fewer contracts pass only at the limit that follows them.
+  const remedy = refusal.remedy ?? (isTooLarge && { field: 'contracts' as const, atMost, error });
   // The reader chose the limit, so the price did not move away from it.
   const isChosen = error.code === 'price_moved' && !isFollowing;
   const title = isChosen
@@ -239,7 +238,7 @@ function atMostOf(
   refused: AppError,
   market: ListedMarket,
 ): string {
-  if (error?.code === 'insufficient_position') return `You hold ${formatDecimal(atMost)}.`;
+  if (refused.code === 'insufficient_position') return '';
   const nameOf = ({ code, message }: AppError) => `${code} ${message.split(':')[0]}`;
   const because =
     error === undefined || nameOf(error) === nameOf(refused)

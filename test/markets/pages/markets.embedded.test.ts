@@ -1037,6 +1037,14 @@ describe('an order that would be refused', () => {
     expect((await postForm(browser, `${PATH}/${openMarket().ticker}`, fields)).status).toBe(303);
   });
 
+  it('offers as many contracts as an order may have, at a limit that follows them', async () => {
+    const { browser } = await signedIn(database.db, service.url);
+    const { link, text } = await review(browser, 'contracts=5000');
+    expect(text).toMatch(/A limit stops this order\..* Use [\d,]+/);
+    expect(link).toMatch(/contracts=\d+/);
+    expect(link).not.toContain('limitPrice');
+  });
+
   it('for a switch or lack of cash says so and writes nothing', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const query = `contracts=1&limitPrice=${limitOf(0n)}`;

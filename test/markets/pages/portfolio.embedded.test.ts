@@ -400,7 +400,7 @@ describe('a sale', () => {
     expect(typed.words).toContain('100 of 110 fill now');
     const tooMany = await read(trader.browser, `${sellPath(COLD)}&contracts=121&limitPrice=55`);
     expect(tooMany.words).toContain('121 YES of');
-    expect(tooMany.words).toContain('Contracts: at most 120 now.');
+    expect(tooMany.words).toContain('but 120 are held. Use 120');
     expect(tooMany.words).not.toMatch(/Sell (on paper|anyway)/);
     const wrong = await read(trader.browser, `${sellPath(COLD)}&contracts=1&limitPrice=55.5`);
     expect(wrong.status).toBe(400);
