@@ -843,6 +843,10 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   // Beside the receipt, and in the order's row.
   expect(shown.text.split(`action="${order}/cancel"`)).toHaveLength(3);
   expect([fieldOf(shown, 'contracts')[0], fieldOf(shown, 'limitPrice')[0]]).toEqual(['8', '1']);
+  // On the portfolio, the order's page says what became of it.
+  const portfolio = (await getPage(browser, '/dashboard/portfolio')).text;
+  expect(portfolio.split(`action="${order}/cancel">`)).toHaveLength(2);
+  expect(portfolio).not.toContain('name="from"');
   for (const kept of ['good_till_cancelled', 'keep'])
     expect(shown.text).toContain(`value="${kept}" selected`);
 
