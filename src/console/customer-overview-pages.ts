@@ -52,7 +52,7 @@ const timelineSchema = z.object({
 
 const kinds: { id: z.output<typeof timelineSchema>['kind']; label: string; nouns?: string[] }[] = [
   { id: undefined, label: 'Highlights' },
-  { id: 'usage', label: 'Usage', nouns: ['usage', 'usage_alert', 'entitlement', 'entitlements', 'events'] },
+  { id: 'usage', label: 'Usage', nouns: ['usage', 'usage_alert', 'entitlement', 'entitlements'] },
   { id: 'credits', label: 'Credits', nouns: ['credits', 'plan'] },
   { id: 'keys', label: 'API keys', nouns: ['api_key'] },
   { id: 'webhooks', label: 'Webhooks', nouns: ['webhook', 'webhooks'] },
@@ -60,12 +60,13 @@ const kinds: { id: z.output<typeof timelineSchema>['kind']; label: string; nouns
   { id: 'all', label: 'Everything' },
 ];
 
-/** No highlights. */
+/** No highlights. Grants of a plan follow from it. */
 const routine = [
   'api_key.renamed',
+  'credits.granted plan:',
+  'credits.voided plan:',
   'customer.viewed',
   'invitation.revoked',
-  'member.invited',
   'portal_session.created',
   'portal_session.ended',
   'webhook.resent',
@@ -73,6 +74,7 @@ const routine = [
 ];
 
 const nounOf = (action: string): string => action.split('.', 1)[0]!;
+const tabOf = (path: string): string => path.slice(1).split('?', 1)[0]!;
 
 const icons = ['api-keys', 'credits', 'entitlements', 'members', 'plans', 'usage', 'webhooks'];
 /** @param noun of an action, or the name of a tab */
@@ -107,8 +109,8 @@ async function readTimeline(deps: CustomerDeps, customer: Organization, query: F
       .map((entry) => ({ ...entry, noun: nounOf(entry.action), icon: iconOf(nounOf(entry.action)) })),
     ...moments.map(({ path, what, isWarning, ...moment }) => ({
       ...moment,
-      noun: path.slice(1),
-      icon: isWarning ? 'warning' : iconOf(path === '/events' ? 'usage' : path.slice(1)),
+      noun: tabOf(path),
+      icon: isWarning ? 'warning' : iconOf(tabOf(path)),
       what: what.map((part) => ('name' in part ? { ...part, href: addressOf(customer.slug) + path } : part)),
     })),
   ]

@@ -20,6 +20,7 @@ import { signedInOperator, type TestOperator } from '../support/operators.js';
 import { startTestService } from '../support/service.js';
 import { useService } from '../support/use.js';
 import { auditOf } from '../support/audit.js';
+import { writeRows } from '../accounts/audit/support.js';
 
 const { database, service } = useService();
 let operator: TestOperator;
@@ -484,7 +485,7 @@ describe('the list of customers', () => {
     expect(places[0]).toBeGreaterThan(0);
     expect(text).toMatch(
       new RegExp(
-        `#icon-usage"/></svg>\\s+First live usage of\\s+<a href="/console/customers/${own.slug}/events">`,
+        `#icon-usage"/></svg>\\s+First live usage of\\s+<a href="/console/customers/${own.slug}/usage\\?product=${own.product.slug}">`,
       ),
     );
     const [granted] = await db.orm.select().from(entitlements).where(eq(entitlements.orgId, own.id));
@@ -518,6 +519,26 @@ describe('the list of customers', () => {
     expect(later).toMatch(/Usage of .{1,60} reached 100% of its cap/);
     expect(later).toContain('Viewed the portal as the customer');
     for (const foreign of ['other.example', other.product.slug]) expect(text).not.toContain(foreign);
+    const whole = await open(`/console/customers/${own.slug}?kind=all&entries=48`);
+    const links = new Set([...whole.matchAll(/href="(\/[^"#]*)/g)].map(([, link]) => link!));
+    expect(links.size).toBeGreaterThan(30);
+    for (const link of links)
+      expect([link, (await operator.browser.get(link.replaceAll('&amp;', '&'))).status]).toEqual([link, 200]);
+  });
+
+  it('shows an invitation among the highlights of a customer, but no grants that follow from its plan', async () => {
+    const { id, slug } = await customer();
+    const details = { livemode: true, after: { amount: '7', reason: 'By hand' } };
+    for (const target of ['plan:credits:2026-01-01', 'by-hand'])
+      await writeRows(database.db, id, 1, { action: 'credits.granted', target, details });
+    await post(`/console/customers/${slug}/invite`, {
+      email: 'soon@owner.example',
+      role: 'owner',
+      days: '7',
+    });
+    const text = (await open(`/console/customers/${slug}`)).split('id="changes"')[1]!;
+    expect(text).toMatch(/Invited\s+<a [^>]+><bdi>soon@owner\.example/);
+    expect(text.match(/Granted 7/g)).toHaveLength(1);
   });
 
   it('pages through all customers, and reports an invalid filter', async () => {

@@ -13,6 +13,7 @@ import {
   formatShare,
   utc,
 } from '../../core/pages/format.js';
+import { toAddress } from '../../core/pages/address.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
 import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
@@ -93,11 +94,12 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
     type: string | null;
     threshold: string | null;
     product: string | null;
+    slug: string | null;
   }>(
     orm,
-    sql`select ${timeText(sql`at`)} as at, type, threshold, product from (
+    sql`select ${timeText(sql`at`)} as at, type, threshold, product, slug from (
       (select created_at as at, type, data ->> 'threshold' as threshold,
-        coalesce((select name from products where slug = data ->> 'productSlug'), data ->> 'productSlug') as product from (
+        coalesce((select name from products where slug = data ->> 'productSlug'), data ->> 'productSlug') as product, null as slug from (
         select * from webhook_messages where org_id = ${orgId}::uuid order by id desc limit ${SCANNED}
       ) m where livemode and type in ('usage.threshold_reached', 'credits.threshold_reached') and not exists (
         select from cap_notices c join products p on p.id = c.product_id
@@ -105,18 +107,23 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
           and data -> 'limit' ->> 'window' = 'calendar_month' and c.period = date_trunc('month', m.created_at at time zone 'UTC')::date
       ) order by id desc limit ${limit})
       union all
-      (select c.at, 'cap', max(c.level)::text, p.name from cap_notices c left join products p on p.id = c.product_id
+      (select c.at, 'cap', max(c.level)::text, p.name, null from cap_notices c left join products p on p.id = c.product_id
       where c.org_id = ${orgId}::uuid group by c.at, c.product_id, p.name order by c.at desc limit ${limit})
       union all
-      (select h.hour, null, null, p.name from entitlements n join products p on p.id = n.product_id
+      (select h.hour, null, null, p.name, p.slug from entitlements n join products p on p.id = n.product_id
       cross join lateral (
         select hour from usage_hours where org_id = ${orgId}::uuid and product_id = n.product_id and livemode order by hour limit 1
       ) h
       where n.org_id = ${orgId}::uuid order by h.hour limit 1)
     ) moments`,
   );
-  return rows.map(({ at: time, type, threshold, product }) => {
-    const path = product === null ? '/credits' : type === null ? '/events' : '/entitlements';
+  return rows.map(({ at: time, type, threshold, product, slug }) => {
+    const path =
+      product === null
+        ? '/credits'
+        : type === null
+          ? toAddress('/usage', { product: slug ?? undefined })
+          : '/entitlements';
     const what =
       product === null && type === 'cap'
         ? say`More than ${threshold ?? ''} ${{ name: 'credits' }} were burned in a day`
