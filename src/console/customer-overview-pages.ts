@@ -6,10 +6,9 @@ import { say } from '../accounts/audit/wording.js';
 import { countMembers } from '../accounts/identity/members/queries.js';
 import type { Organization } from '../accounts/identity/organizations/queries.js';
 import { readLatestChanges } from '../dashboard/audit-log/view.js';
-import { findCustomer, listFailures } from './customer-queries.js';
+import { listFailures } from './customer-queries.js';
 import type { Moment } from './customer-summary.js';
-import { addressOf, linkToTabs, readCustomer, renderCustomer } from './page.js';
-import { type CustomerDeps, toCustomerViews } from './customer-facts.js';
+import { addressOf, linkToTabs, readCustomer, renderCustomer, type CustomerDeps } from './page.js';
 
 const notices = {
   created: 'Customer created.',
@@ -18,22 +17,17 @@ const notices = {
 };
 
 export function addOverview(router: Router, deps: CustomerDeps): void {
-  const { db, clock, summaries } = deps;
+  const { db, summaries } = deps;
 
   router.get('/customers/:slug', async (req, res) => {
     const customer = await readCustomer(deps, req);
-    const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
-    const [summary] = await toCustomerViews(deps, [found]);
     const panels: { view: string; data: object }[] = [];
     for (const { panel } of summaries)
       if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
     const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
     await renderCustomer(deps, req, res, page, customer, {
-      summary,
-      headers: summaries.map(({ header }) => header),
       panels,
       timeline: await readTimeline(deps, customer, readQuery(req)),
-      mainActions: summaries.flatMap(({ actions = [] }) => actions),
       memberCount: await countMembers(db.orm, customer.id),
     });
   });
