@@ -16,9 +16,6 @@ const PATIENCE_MS = 500;
 /** In one statement. */
 const READ_CUSTOMERS = 1000;
 
-/** Two other signals do not outweigh it. */
-const URGENT = 3;
-
 /** Reads every customer's facts when they are older than a minute, and waits for them only if a page needs them. */
 export function createReader(deps: FactsDeps & Pick<Context, 'log'>) {
   let latest: AllFacts | undefined;
@@ -60,7 +57,7 @@ function toNeeds(
   const ofProducts = summaries.flatMap((summary, i) =>
     summary.signals.filter(({ id }) => facts[i]!.get(customer.id)?.signals.includes(id)),
   );
-  const attention = [...own, ...ofProducts].reduce((sum, { isUrgent }) => sum + (isUrgent ? URGENT : 1), 0);
+  const attention = [...own, ...ofProducts].reduce((sum, { urgency }) => sum + 100 ** urgency, 0);
   return { keys: { attention: attention || undefined }, signals: own.map(({ id }) => id) };
 }
 

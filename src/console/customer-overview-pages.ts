@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { toAddress, type Query } from '../core/pages/address.js';
 import { parseQueryForm, readQuery, type FormFields } from '../core/pages/form.js';
 import { say } from '../accounts/audit/wording.js';
-import { countMembers } from '../accounts/identity/members/queries.js';
 import type { Organization } from '../accounts/identity/organizations/queries.js';
 import { readLatestChanges } from '../dashboard/audit-log/view.js';
 import { listFailures } from './customer-queries.js';
@@ -17,7 +16,7 @@ const notices = {
 };
 
 export function addOverview(router: Router, deps: CustomerDeps): void {
-  const { db, summaries } = deps;
+  const { summaries } = deps;
 
   router.get('/customers/:slug', async (req, res) => {
     const customer = await readCustomer(deps, req);
@@ -28,7 +27,6 @@ export function addOverview(router: Router, deps: CustomerDeps): void {
     await renderCustomer(deps, req, res, page, customer, {
       panels,
       timeline: await readTimeline(deps, customer, readQuery(req)),
-      memberCount: await countMembers(db.orm, customer.id),
     });
   });
 }
@@ -117,6 +115,5 @@ async function readTimeline(deps: CustomerDeps, customer: Organization, query: F
     changes: entries.slice(0, length),
     kinds: kinds.map(({ id, label }) => ({ label, href: to({ kind: id }), isCurrent: id === kind })),
     more: hasMore && next ? to({ kind, entries: next }) : undefined,
-    isCut: hasMore && !next,
   };
 }

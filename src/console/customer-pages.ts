@@ -95,6 +95,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
           order: own !== column ? undefined : sort === own ? 'ascending' : 'descending',
           href: to({ sort: (own === column ? sort === own : isLargestFirst) ? `-${own}` : own }),
         })),
+        count: hasMore ? undefined : (page - 1) * LISTED + customers.length,
         pager: {
           first: page > 2 ? to({}) : undefined,
           previous: page > 1 ? to({ page: page === 2 ? undefined : page - 1 }) : undefined,
@@ -107,6 +108,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
       form,
       result,
       signals: [...signals, ...otherStates],
+      sorts: columns.flatMap(toSorts),
       cells: summaries.map(({ view }) => view),
       tiles:
         all &&
@@ -148,6 +150,11 @@ function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) 
     ranks: sorted.map(({ key }, i) => (i > 0 && key !== sorted[i - 1]!.key ? ++rank : rank)),
   };
 }
+
+const toSorts = ({ id, label }: CustomerColumn) => [
+  { value: id, label: `${label} ↑` },
+  { value: `-${id}` === FIRST ? '' : `-${id}`, label: `${label} ↓` },
+];
 
 type Key = SortedFacts['keys'][string];
 

@@ -241,6 +241,9 @@ describe('the list of customers', () => {
     const near = await customer({ used: '85', cap: '100' });
     const failing = await customer();
     const { db } = service.context;
+    const quiet = await customer();
+    const longAgo = new Date(service.clock.now() - 20 * DAY_MS);
+    await db.orm.update(organizations).set({ createdAt: longAgo }).where(eq(organizations.id, quiet.id));
     for (const { id } of [calm, near, failing]) await addMember(db, id, (await createUser(db)).id, 'owner');
     for (const _ of [1, 2]) await createListener(db, failing.id);
     await db.orm
@@ -248,10 +251,12 @@ describe('the list of customers', () => {
       .set({ isEnabled: false, disabledReason: 'failing' })
       .where(eq(webhookEndpoints.orgId, failing.id));
     const page = await openLater('/console');
-    const places = [failing, near, calm].map(({ slug }) => slugsOn(page).indexOf(slug));
+    const places = [failing, near, quiet, calm].map(({ slug }) => slugsOn(page).indexOf(slug));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
     expect(page).toMatch(/aria-sort="descending"><a href="[^"]+">Needs attention/);
     expect(page).toContain('2 webhooks failing');
+    expect(page).toMatch(/<option value="" selected>\s*Needs attention ↓/);
+    expect(await open('/console?sort=-share')).toMatch(/<option value="-share" selected>\s*Share of cap ↓/);
     const rows = await db.orm.select().from(webhookEndpoints);
     const count = new Set(rows.filter((row) => row.disabledReason !== null).map(({ orgId }) => orgId)).size;
     expect(page).toMatch(new RegExp(`Webhooks failing</span>\\s*<span class="figure-number">${count}<`));
@@ -419,7 +424,7 @@ describe('the list of customers', () => {
     operator = await signedInOperator(service);
   });
 
-  it('leads the page of a customer with its own usage, limits and latest changes', async () => {
+  it('leads the page of a customer with its own usage and latest changes', async () => {
     const { db } = service.context;
     const own = await customer({ used: '12', cap: '10' });
     const other = await customer({ used: '7777' });
@@ -436,8 +441,9 @@ describe('the list of customers', () => {
     const text = await open(`/console/customers/${own.slug}`);
     expect(text).not.toContain('name="marketAccess"');
     expect(text).toContain('aria-label="12 of 10 used"');
-    expect(text).toContain('aria-label="0.0% of the limit used or held"');
-    expect(text).toMatch(/Each subject, last 7\sdays: at most 30/);
+    const granted = await open(`/console/customers/${own.slug}/entitlements`);
+    expect(granted).toContain('aria-label="0.0% of the limit used or held"');
+    expect(granted).toMatch(/Each subject, last 7\sdays: at most 30/);
     expect(text.split('id="changes"')[1]).toMatch(/class="changes">\s*<li>.*Renamed &lt;b&gt;/s);
     expect(text).not.toContain('<b>');
     for (const foreign of ['7,777', other.product.slug]) expect(text).not.toContain(foreign);
@@ -731,6 +737,10 @@ describe('a customer', () => {
     const invited = await post(`${base}/invite`, { email: ' Owner@ACME.example ', role: 'owner', days: '7' });
     expect([invited.status, invited.text.includes('/dashboard/join#')]).toEqual([201, true]);
     expect(await open(`${base}/people`)).toContain('owner@acme.example');
+    const people = await open(`${base}/people`);
+    const again = /href="([^"]+)">New link…/.exec(people)![1]!.replaceAll('&amp;', '&');
+    expect(await open(again)).toMatch(/name="email"[^>]*value="owner@acme\.example"/);
+    expect(people).toMatch(/<details>\s*<summary>Revoke….*<form[^>]+\/revoke">/s);
     const invitation = /invitations\/([\da-f-]{36})\/revoke/.exec(await open(`${base}/people`))![1]!;
     expect((await post(`${base}/invitations/${invitation}/revoke`)).status).toBe(303);
     const user = await createUser(service.context.db);

@@ -21,8 +21,6 @@ import { accountOf } from '../credits/statements.js';
 import { toUseTrend } from '../dashboard/overview.js';
 import { toCap } from '../entitlements/caps.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
-import { toSubjectLimits } from '../entitlements/pages.js';
-import { readLimitViews } from '../entitlements/limit-view.js';
 import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
 import { PACE_DAYS, project, type ProjectedGrant } from '../reports/credits/view.js';
@@ -46,13 +44,13 @@ export const customerSummary: CustomerSummary = {
   view: 'metering/console/customer-cells',
   header: 'metering/console/customer-figures',
   signals: [
-    { id: 'credits', label: 'Out of credits', path: '/credits', isUrgent: true },
-    { id: 'soon', label: `Credits run out within ${SOON_DAYS} days`, path: '/credits' },
-    { id: 'near', label: 'At least 80% of a cap used', path: '' },
-    { id: 'over', label: 'Over a cap', path: '', isUrgent: true },
-    { id: 'trial', label: `Trial over, or ends within ${SOON_DAYS} days`, path: '/plan' },
-    { id: 'silent', label: `No events for ${SILENT_DAYS} days`, path: '/keys' },
-    { id: 'stripe', label: 'Shared Stripe customer', path: '' },
+    { id: 'credits', label: 'Out of credits', path: '/credits', urgency: 3 },
+    { id: 'soon', label: `Credits run out within ${SOON_DAYS} days`, path: '/credits', urgency: 3 },
+    { id: 'near', label: 'At least 80% of a cap used', path: '', urgency: 2 },
+    { id: 'over', label: 'Over a cap', path: '', urgency: 3 },
+    { id: 'trial', label: `Trial over, or ends within ${SOON_DAYS} days`, path: '/plan', urgency: 1 },
+    { id: 'silent', label: `No events for ${SILENT_DAYS} days`, path: '/keys', urgency: 0 },
+    { id: 'stripe', label: 'Shared Stripe customer', path: '', urgency: 1 },
   ],
   async read({ shards }, nowMs, orgIds, withTrends) {
     const groups = await Promise.all(
@@ -291,7 +289,7 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
     signals: Object.entries(signals).flatMap(([id, isMet]) => (isMet ? [id] : [])),
     flags: [
       ...toFlag('bad', credits?.isOut, 'Out of credits', '/credits'),
-      ...toFlag('warn', isSoon && !credits?.isOut, 'Credits run out soon', '/credits'),
+      ...toFlag('bad', isSoon && !credits?.isOut, 'Credits run out soon', '/credits'),
       ...toFlag('warn', row.isSharing, 'Shared Stripe customer', '/settings'),
       ...toFlag('bad', signals.over, 'Over a cap', capPath),
       ...toFlag('warn', signals.near && !signals.over, 'Near a cap', capPath),
@@ -387,18 +385,11 @@ const toFlag = (tone: Flag['tone'], isMet: boolean | undefined, label: string, p
 const PANEL_PRODUCTS = 8;
 const PANEL_SHARERS = 5;
 
-/** Nearest to the cap first, with limits, 30 days of usage, and the latest problem with Stripe. */
+/** Nearest to the cap first, with 30 days of usage, and the latest problem with Stripe. */
 async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
   const now = new Date(clock.now());
   const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode: true, limit: PANEL_PRODUCTS + 1 });
   const shown = inEffect.slice(0, PANEL_PRODUCTS);
-  const subjects = shown.map(({ productId, usageMetric }) => ({
-    orgId,
-    productId,
-    livemode: true,
-    metric: usageMetric,
-  }));
-  const limits = await readLimitViews(db, subjects, now.getTime());
   const period = lastDays(now);
   const productIds = shown.map(({ productId }) => productId);
   const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
@@ -410,11 +401,9 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
     ),
     month: now,
     hasMoreProducts: inEffect.length > PANEL_PRODUCTS,
-    products: shown.map((product, i) => ({
+    products: shown.map((product) => ({
       ...product,
       cap: toCap(product),
-      limits: limits[i] ?? [],
-      perSubject: toSubjectLimits(product.perSubject),
       trend: toUseTrend(
         product.usageMetric,
         days.filter(({ productId }) => productId === product.productId),
