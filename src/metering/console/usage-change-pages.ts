@@ -111,16 +111,14 @@ function addEvents(router: Router, deps: EventDeps): void {
       ? { events: await listEventsFrom(orm, customer.id, idempotencyKey, MAX_MATCHES), nextCursor: undefined }
       : await readEventPage(orm, scope, request);
     const kept = { product: product?.slug, mode, from: query.from, to: query.to };
+    const options = toProductOptions(products);
     const place = toAddress('', { ...kept, idempotencyKey, cursor }).slice(1);
     const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };
     await renderCustomer(deps, req, res, page, customer, {
       form: { values: { ...query, ...kept }, errors: {}, problem: undefined },
       mode,
       modes: toModeTabs(path, kept, mode),
-      productOptions:
-        products.length > 1
-          ? [{ value: '', label: 'All products' }, ...(toProductOptions(products) ?? [])]
-          : toProductOptions(products),
+      productOptions: options && [{ value: '', label: 'All products' }, ...options],
       isSearched: searched,
       csvHref: product && !searched ? toAddress(`${path}.csv`, kept) : undefined,
       events: events.map((event) => ({
