@@ -107,7 +107,7 @@ it('lists the events of some days and of all products, and downloads those of on
     [...(await operator.browser.get(path + query, html)).text.matchAll(/<bdi>(from \w+)</g)].map(
       ([, key]) => key,
     );
-  expect((await keysOn('')).toSorted()).toEqual(['from maps', 'from rain']);
+  expect(new Set(await keysOn(''))).toEqual(new Set(['from maps', 'from rain']));
   expect(await keysOn('?product=maps')).toEqual(['from maps']);
   expect(await keysOn('?from=2026-03-04&to=2026-03-04')).toHaveLength(2);
   expect(await keysOn('?to=2026-03-03')).toEqual([]);
