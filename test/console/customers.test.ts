@@ -623,7 +623,9 @@ describe('a customer', () => {
       '/archive',
       '/entitlement',
     ])
-      expect(await open(`/console/customers/${slug}${tab}`)).toContain(`Organization ${slug}`);
+      expect(
+        (await open(`/console/customers/${slug}${tab}`)).split('aria-label="Customer"')[tab ? 0 : 1],
+      ).toMatch(/Plan<.*Credits left<.*Runs out<.*Health</s);
     expect(await open(`/console/customers/${slug}/entitlements`)).toContain(product.slug);
     for (const name of ['nobody', 'Ünicode', '%00', "a'b"]) {
       const { status } = await operator.browser.get(`/console/customers/${encodeURIComponent(name)}`, html);
