@@ -2,13 +2,10 @@ import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../core/http/context.js';
 import { inChunks, shareRun } from '../core/steps.js';
 import { MINUTE_MS } from '../core/time.js';
-import type { Wording } from '../accounts/audit/wording.js';
 import { ownSignals, readCurrentCustomers, type Customer, type Signal } from './customer-queries.js';
 import type { CustomerFacts, CustomerSummary, SortedFacts } from './customer-summary.js';
-import { addressOf, type ConsoleDeps } from './page.js';
 
-export interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log' | 'metrics'> {
-  wording: Wording;
+export interface FactsDeps extends Pick<Context, 'db' | 'clock'> {
   summaries: readonly CustomerSummary[];
 }
 
@@ -19,11 +16,8 @@ const PATIENCE_MS = 500;
 /** In one statement. */
 const READ_CUSTOMERS = 1000;
 
-/** Two other signals do not outweigh it. */
-const URGENT = 3;
-
 /** Reads every customer's facts when they are older than a minute, and waits for them only if a page needs them. */
-export function createReader(deps: CustomerDeps) {
+export function createReader(deps: FactsDeps & Pick<Context, 'log'>) {
   let latest: AllFacts | undefined;
   const { run } = shareRun(async () => (latest = await readAllFacts(deps)));
   const refresh = () =>
@@ -39,7 +33,7 @@ export function createReader(deps: CustomerDeps) {
   return { read, forget: () => (latest = undefined) };
 }
 
-async function readAllFacts({ db, clock, summaries }: CustomerDeps) {
+async function readAllFacts({ db, clock, summaries }: FactsDeps) {
   const atMs = clock.now();
   const customers = await readCurrentCustomers(db.orm, atMs);
   const facts = summaries.map(() => new Map<string, SortedFacts>());
@@ -63,20 +57,20 @@ function toNeeds(
   const ofProducts = summaries.flatMap((summary, i) =>
     summary.signals.filter(({ id }) => facts[i]!.get(customer.id)?.signals.includes(id)),
   );
-  const attention = [...own, ...ofProducts].reduce((sum, { isUrgent }) => sum + (isUrgent ? URGENT : 1), 0);
+  const attention = [...own, ...ofProducts].reduce((sum, { urgency }) => sum + 100 ** urgency, 0);
   return { keys: { attention: attention || undefined }, signals: own.map(({ id }) => id) };
 }
 
 /** Also renews what was read of all customers before. */
 export async function toCustomerViews(
-  { db, clock, summaries }: CustomerDeps,
+  { db, clock, summaries }: FactsDeps,
   customers: Customer[],
-  older: AllFacts['facts'] = [],
+  { older = [], withTrends }: { older?: AllFacts['facts']; withTrends: boolean },
 ) {
   const ids = customers.map(({ id }) => id);
   const facts: Map<string, CustomerFacts>[] = [];
   for (const [i, summary] of summaries.entries()) {
-    const read = await summary.read(db, clock.now(), ids, true);
+    const read = await summary.read(db, clock.now(), ids, withTrends);
     for (const [id, { keys, signals }] of read) if (older[i]?.has(id)) older[i].set(id, { keys, signals });
     facts.push(read);
   }
@@ -87,7 +81,6 @@ export async function toCustomerViews(
     if (needs?.has(customer.id)) needs.set(customer.id, need);
     return {
       ...customer,
-      href: addressOf(customer.slug),
       keys: Object.assign({}, ...[...parts, need].map(({ keys }) => keys)) as SortedFacts['keys'],
       parts: parts.map(({ data }) => data),
       flags: parts.flatMap(({ flags }) => flags),

@@ -3,13 +3,11 @@ import { z } from 'zod';
 import { toAddress, type Query } from '../core/pages/address.js';
 import { parseQueryForm, readQuery, type FormFields } from '../core/pages/form.js';
 import { say } from '../accounts/audit/wording.js';
-import { countMembers } from '../accounts/identity/members/queries.js';
 import type { Organization } from '../accounts/identity/organizations/queries.js';
 import { readLatestChanges } from '../dashboard/audit-log/view.js';
-import { findCustomer, listFailures } from './customer-queries.js';
+import { listFailures } from './customer-queries.js';
 import type { Moment } from './customer-summary.js';
-import { addressOf, linkToTabs, readCustomer, renderCustomer } from './page.js';
-import { type CustomerDeps, toCustomerViews } from './customer-facts.js';
+import { addressOf, linkToTabs, readCustomer, renderCustomer, type CustomerDeps } from './page.js';
 
 const notices = {
   created: 'Customer created.',
@@ -18,23 +16,17 @@ const notices = {
 };
 
 export function addOverview(router: Router, deps: CustomerDeps): void {
-  const { db, clock, summaries } = deps;
+  const { summaries } = deps;
 
   router.get('/customers/:slug', async (req, res) => {
     const customer = await readCustomer(deps, req);
-    const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
-    const [summary] = await toCustomerViews(deps, [found]);
     const panels: { view: string; data: object }[] = [];
     for (const { panel } of summaries)
       if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
     const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
     await renderCustomer(deps, req, res, page, customer, {
-      summary,
-      headers: summaries.map(({ header }) => header),
       panels,
       timeline: await readTimeline(deps, customer, readQuery(req)),
-      mainActions: summaries.flatMap(({ actions = [] }) => actions),
-      memberCount: await countMembers(db.orm, customer.id),
     });
   });
 }
@@ -52,7 +44,7 @@ const timelineSchema = z.object({
 
 const kinds: { id: z.output<typeof timelineSchema>['kind']; label: string; nouns?: string[] }[] = [
   { id: undefined, label: 'Highlights' },
-  { id: 'usage', label: 'Usage', nouns: ['usage', 'usage_alert', 'entitlement', 'entitlements', 'events'] },
+  { id: 'usage', label: 'Usage', nouns: ['usage', 'usage_alert', 'entitlement', 'entitlements'] },
   { id: 'credits', label: 'Credits', nouns: ['credits', 'plan'] },
   { id: 'keys', label: 'API keys', nouns: ['api_key'] },
   { id: 'webhooks', label: 'Webhooks', nouns: ['webhook', 'webhooks'] },
@@ -60,12 +52,13 @@ const kinds: { id: z.output<typeof timelineSchema>['kind']; label: string; nouns
   { id: 'all', label: 'Everything' },
 ];
 
-/** No highlights. */
+/** No highlights. Grants of a plan follow from it. */
 const routine = [
   'api_key.renamed',
+  'credits.granted plan:',
+  'credits.voided plan:',
   'customer.viewed',
   'invitation.revoked',
-  'member.invited',
   'portal_session.created',
   'portal_session.ended',
   'webhook.resent',
@@ -73,6 +66,7 @@ const routine = [
 ];
 
 const nounOf = (action: string): string => action.split('.', 1)[0]!;
+const tabOf = (path: string): string => path.slice(1).split('?', 1)[0]!;
 
 const icons = ['api-keys', 'credits', 'entitlements', 'members', 'plans', 'usage', 'webhooks'];
 /** @param noun of an action, or the name of a tab */
@@ -107,8 +101,8 @@ async function readTimeline(deps: CustomerDeps, customer: Organization, query: F
       .map((entry) => ({ ...entry, noun: nounOf(entry.action), icon: iconOf(nounOf(entry.action)) })),
     ...moments.map(({ path, what, isWarning, ...moment }) => ({
       ...moment,
-      noun: path.slice(1),
-      icon: isWarning ? 'warning' : iconOf(path === '/events' ? 'usage' : path.slice(1)),
+      noun: tabOf(path),
+      icon: isWarning ? 'warning' : iconOf(tabOf(path)),
       what: what.map((part) => ('name' in part ? { ...part, href: addressOf(customer.slug) + path } : part)),
     })),
   ]
@@ -121,6 +115,5 @@ async function readTimeline(deps: CustomerDeps, customer: Organization, query: F
     changes: entries.slice(0, length),
     kinds: kinds.map(({ id, label }) => ({ label, href: to({ kind: id }), isCurrent: id === kind })),
     more: hasMore && next ? to({ kind, entries: next }) : undefined,
-    isCut: hasMore && !next,
   };
 }

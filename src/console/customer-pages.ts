@@ -7,8 +7,8 @@ import { formatDecimal } from '../core/pages/format.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { listCustomers, type CustomerFilter, ownSignals } from './customer-queries.js';
 import type { CustomerColumn, CustomerSummary, SortedFacts, Tile } from './customer-summary.js';
-import { CONSOLE } from './page.js';
-import { type AllFacts, type CustomerDeps, createReader, toCustomerViews } from './customer-facts.js';
+import { addressOf, CONSOLE, type CustomerDeps } from './page.js';
+import { type AllFacts, createReader, toCustomerViews } from './customer-facts.js';
 import { addOverview } from './customer-overview-pages.js';
 import { addSettings, addArchive } from './customer-settings-pages.js';
 import { addNew } from './new-customer-pages.js';
@@ -82,7 +82,8 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
       const shown = { search: filter.search, signal: id };
       const to = (asked: Query) =>
         toAddress(CONSOLE, { ...shown, sort: sort === FIRST ? undefined : sort, ...asked });
-      const views = await toCustomerViews(deps, customers, facts);
+      const read = await toCustomerViews(deps, customers, { older: facts, withTrends: true });
+      const views = read.map((view) => ({ ...view, href: addressOf(view.slug) }));
       const compare = compareKeys(sort !== column);
       return {
         // The order agrees with the rows, although older figures, or none, chose them.
@@ -94,6 +95,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
           order: own !== column ? undefined : sort === own ? 'ascending' : 'descending',
           href: to({ sort: (own === column ? sort === own : isLargestFirst) ? `-${own}` : own }),
         })),
+        count: hasMore ? undefined : (page - 1) * LISTED + customers.length,
         pager: {
           first: page > 2 ? to({}) : undefined,
           previous: page > 1 ? to({ page: page === 2 ? undefined : page - 1 }) : undefined,
@@ -106,6 +108,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
       form,
       result,
       signals: [...signals, ...otherStates],
+      sorts: columns.flatMap(toSorts),
       cells: summaries.map(({ view }) => view),
       tiles:
         all &&
@@ -147,6 +150,11 @@ function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) 
     ranks: sorted.map(({ key }, i) => (i > 0 && key !== sorted[i - 1]!.key ? ++rank : rank)),
   };
 }
+
+const toSorts = ({ id, label }: CustomerColumn) => [
+  { value: id, label: `${label} ↑` },
+  { value: `-${id}` === FIRST ? '' : `-${id}`, label: `${label} ↓` },
+];
 
 type Key = SortedFacts['keys'][string];
 

@@ -9,7 +9,8 @@ export interface Signal {
   /** The query parameter `signal`. */
   id: string;
   label: string;
-  isUrgent?: true;
+  /** The list begins with the highest. */
+  urgency: 0 | 1 | 2 | 3;
   /** Shows the cause; relative to the customer's page. */
   path: string;
 }
@@ -101,23 +102,25 @@ export const listFailures = (orm: Orm, orgId: string, limit: number) =>
   );
 
 export const ownSignals: (Signal & { isMet: (customer: Customer) => boolean })[] = [
-  { id: 'ownerless', label: 'No owner', path: '/people', isMet: ({ owners }) => owners === 0 },
+  { id: 'ownerless', label: 'No owner', path: '/people', urgency: 1, isMet: ({ owners }) => owners === 0 },
   {
     id: 'webhooks',
     label: 'Webhooks failing',
-    isUrgent: true,
+    urgency: 3,
     path: '/webhooks',
     isMet: ({ failingWebhooks }) => failingWebhooks > 0,
   },
   {
     id: 'expiring',
     label: 'Keys expiring within 7 days',
+    urgency: 2,
     path: '/keys',
     isMet: ({ expiringKeys }) => expiringKeys > 0,
   },
   {
     id: 'sign-ins',
     label: 'Failed sign-ins in the last day',
+    urgency: 1,
     path: '/people',
     isMet: ({ failed }) => failed.passwords + failed.codes > 0,
   },

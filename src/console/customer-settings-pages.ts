@@ -10,8 +10,7 @@ import { getLockedOrganization, putOrganization } from '../accounts/identity/org
 import type { Organization } from '../accounts/identity/organizations/queries.js';
 import { marketAccesses } from '../accounts/organizations/table.js';
 import { confirmDanger, requireConfirmation } from '../accounts/identity/session/operator.js';
-import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
-import type { CustomerDeps } from './customer-facts.js';
+import { addressOf, readCustomer, renderCustomer, type ConsoleDeps, type CustomerDeps } from './page.js';
 
 export const marketAccessField = z.enum(marketAccesses, 'must be one of the options').optional();
 const settingsSchema = z.strictObject({

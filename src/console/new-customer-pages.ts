@@ -12,9 +12,8 @@ import { findOrganization, lockOrganization } from '../accounts/identity/organiz
 import { inviteAsOperator } from '../accounts/identity/members/invitations.js';
 import { confirmDanger } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
-import { addressOf } from './page.js';
+import { addressOf, type CustomerDeps } from './page.js';
 import { inviteSchema, showInvitation, withEmail } from './people-pages.js';
-import type { CustomerDeps } from './customer-facts.js';
 import { marketAccessField } from './customer-settings-pages.js';
 
 const newSchema = z.object({

@@ -6,12 +6,18 @@ import { text } from '../core/http/validate.js';
 import { renderPage, type Page } from '../core/pages/layout.js';
 import { slugSchema } from '../accounts/identity/operator/schema.js';
 import { findOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
-import { say } from '../accounts/audit/wording.js';
+import { say, type Wording } from '../accounts/audit/wording.js';
 import type { Context } from '../core/http/context.js';
 import { withoutLinks, type EntryView } from '../dashboard/audit-log/view.js';
+import { toCustomerViews, type FactsDeps } from './customer-facts.js';
+import { findCustomer } from './customer-queries.js';
 
-export interface ConsoleDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
+export interface ConsoleDeps extends FactsDeps, Pick<Context, 'config'> {
   tabs: readonly CustomerTab[];
+}
+
+export interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log' | 'metrics'> {
+  wording: Wording;
 }
 
 export interface CustomerTab {
@@ -73,7 +79,7 @@ export function linkToTabs(deps: ConsoleDeps, { slug }: Organization) {
   };
 }
 
-export function renderCustomer(
+export async function renderCustomer(
   deps: ConsoleDeps,
   req: Request,
   res: Response,
@@ -82,12 +88,26 @@ export function renderCustomer(
   data: object,
 ): Promise<void> {
   const base = addressOf(customer.slug);
+  const { db, clock, summaries } = deps;
+  const isOverview = tab === 'overview';
+  const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
+  // Other tabs also open while a shard group is away.
+  const [summary] = await toCustomerViews(deps, [found], { withTrends: isOverview }).catch(
+    (error: unknown) => {
+      if (isOverview) throw error;
+      return [];
+    },
+  );
   const tabs = [...ownTabs, ...deps.tabs].sort((a, b) => a.place - b.place);
   const shown = { ...page, head: 'console/head', title: `${title}: ${customer.name}`, section: 'customers' };
-  return renderPage(deps, req, res, shown, {
+  await renderPage(deps, req, res, shown, {
     ...data,
     customer,
     base,
+    summary,
+    isOverview,
+    headers: summaries.map(({ header }) => header),
+    mainActions: isOverview ? summaries.flatMap(({ actions = [] }) => actions) : [],
     tabs: tabs.map(({ id, path, label }) => ({ href: base + path, label, isCurrent: id === tab })),
   });
 }

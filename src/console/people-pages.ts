@@ -117,7 +117,8 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
     async show(req, res, form) {
       const customer = await readCustomer(deps, req);
       const hasOwner = await hasOtherOwner(deps.db.orm, customer.id, NIL);
-      const values = { role: hasOwner ? 'member' : 'owner', days: '7', ...form.values };
+      const { email, role = hasOwner ? 'member' : 'owner' } = readQuery(req);
+      const values = { email, role, days: '7', ...form.values };
       const page = { view: 'accounts/members/invite', tab: 'people', title: 'Invite a member' };
       await renderCustomer(deps, req, res, page, customer, {
         form: { ...form, values },

@@ -144,17 +144,17 @@ export function dashboardRoutes(
 }
 
 function consolePages(context: Context, products: Running['products'], wording: Wording): RequestHandler[] {
-  const deps = { ...context, tabs: products.flatMap((product) => product.customerTabs) };
+  const deps = {
+    ...context,
+    tabs: products.flatMap((product) => product.customerTabs),
+    summaries: present(products.map((product) => product.customerSummary)),
+  };
   const sections = products.flatMap((product) => product.consoleSections);
   return [
     operatorsOnly,
     requireOperatorPerson,
     pageFrame(createConsoleFrame(context, sections)),
-    customerPages({
-      ...deps,
-      wording,
-      summaries: present(products.map((product) => product.customerSummary)),
-    }),
+    customerPages({ ...deps, wording }),
     customerPeoplePages(deps),
     customerKeyPages(deps),
     customerPortalPages(deps),

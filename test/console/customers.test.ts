@@ -20,6 +20,7 @@ import { signedInOperator, type TestOperator } from '../support/operators.js';
 import { startTestService } from '../support/service.js';
 import { useService } from '../support/use.js';
 import { auditOf } from '../support/audit.js';
+import { writeRows } from '../accounts/audit/support.js';
 
 const { database, service } = useService();
 let operator: TestOperator;
@@ -240,6 +241,9 @@ describe('the list of customers', () => {
     const near = await customer({ used: '85', cap: '100' });
     const failing = await customer();
     const { db } = service.context;
+    const quiet = await customer();
+    const longAgo = new Date(service.clock.now() - 20 * DAY_MS);
+    await db.orm.update(organizations).set({ createdAt: longAgo }).where(eq(organizations.id, quiet.id));
     for (const { id } of [calm, near, failing]) await addMember(db, id, (await createUser(db)).id, 'owner');
     for (const _ of [1, 2]) await createListener(db, failing.id);
     await db.orm
@@ -247,10 +251,12 @@ describe('the list of customers', () => {
       .set({ isEnabled: false, disabledReason: 'failing' })
       .where(eq(webhookEndpoints.orgId, failing.id));
     const page = await openLater('/console');
-    const places = [failing, near, calm].map(({ slug }) => slugsOn(page).indexOf(slug));
+    const places = [failing, near, quiet, calm].map(({ slug }) => slugsOn(page).indexOf(slug));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
     expect(page).toMatch(/aria-sort="descending"><a href="[^"]+">Needs attention/);
     expect(page).toContain('2 webhooks failing');
+    expect(page).toMatch(/<option value="" selected>\s*Needs attention ↓/);
+    expect(await open('/console?sort=-share')).toMatch(/<option value="-share" selected>\s*Share of cap ↓/);
     const rows = await db.orm.select().from(webhookEndpoints);
     const count = new Set(rows.filter((row) => row.disabledReason !== null).map(({ orgId }) => orgId)).size;
     expect(page).toMatch(new RegExp(`Webhooks failing</span>\\s*<span class="figure-number">${count}<`));
@@ -418,7 +424,7 @@ describe('the list of customers', () => {
     operator = await signedInOperator(service);
   });
 
-  it('leads the page of a customer with its own usage, limits and latest changes', async () => {
+  it('leads the page of a customer with its own usage and latest changes', async () => {
     const { db } = service.context;
     const own = await customer({ used: '12', cap: '10' });
     const other = await customer({ used: '7777' });
@@ -435,8 +441,9 @@ describe('the list of customers', () => {
     const text = await open(`/console/customers/${own.slug}`);
     expect(text).not.toContain('name="marketAccess"');
     expect(text).toContain('aria-label="12 of 10 used"');
-    expect(text).toContain('aria-label="0.0% of the limit used or held"');
-    expect(text).toMatch(/Each subject, last 7\sdays: at most 30/);
+    const granted = await open(`/console/customers/${own.slug}/entitlements`);
+    expect(granted).toContain('aria-label="0.0% of the limit used or held"');
+    expect(granted).toMatch(/Each subject, last 7\sdays: at most 30/);
     expect(text.split('id="changes"')[1]).toMatch(/class="changes">\s*<li>.*Renamed &lt;b&gt;/s);
     expect(text).not.toContain('<b>');
     for (const foreign of ['7,777', other.product.slug]) expect(text).not.toContain(foreign);
@@ -484,7 +491,7 @@ describe('the list of customers', () => {
     expect(places[0]).toBeGreaterThan(0);
     expect(text).toMatch(
       new RegExp(
-        `#icon-usage"/></svg>\\s+First live usage of\\s+<a href="/console/customers/${own.slug}/events">`,
+        `#icon-usage"/></svg>\\s+First live usage of\\s+<a href="/console/customers/${own.slug}/usage\\?product=${own.product.slug}">`,
       ),
     );
     const [granted] = await db.orm.select().from(entitlements).where(eq(entitlements.orgId, own.id));
@@ -518,6 +525,26 @@ describe('the list of customers', () => {
     expect(later).toMatch(/Usage of .{1,60} reached 100% of its cap/);
     expect(later).toContain('Viewed the portal as the customer');
     for (const foreign of ['other.example', other.product.slug]) expect(text).not.toContain(foreign);
+    const whole = await open(`/console/customers/${own.slug}?kind=all&entries=48`);
+    const links = new Set([...whole.matchAll(/href="(\/[^"#]*)/g)].map(([, link]) => link!));
+    expect(links.size).toBeGreaterThan(30);
+    for (const link of links)
+      expect([link, (await operator.browser.get(link.replaceAll('&amp;', '&'))).status]).toEqual([link, 200]);
+  });
+
+  it('shows an invitation among the highlights of a customer, but no grants that follow from its plan', async () => {
+    const { id, slug } = await customer();
+    const details = { livemode: true, after: { amount: '7', reason: 'By hand' } };
+    for (const target of ['plan:credits:2026-01-01', 'by-hand'])
+      await writeRows(database.db, id, 1, { action: 'credits.granted', target, details });
+    await post(`/console/customers/${slug}/invite`, {
+      email: 'soon@owner.example',
+      role: 'owner',
+      days: '7',
+    });
+    const text = (await open(`/console/customers/${slug}`)).split('id="changes"')[1]!;
+    expect(text).toMatch(/Invited\s+<a [^>]+><bdi>soon@owner\.example/);
+    expect(text.match(/Granted 7/g)).toHaveLength(1);
   });
 
   it('pages through all customers, and reports an invalid filter', async () => {
@@ -596,7 +623,9 @@ describe('a customer', () => {
       '/archive',
       '/entitlement',
     ])
-      expect(await open(`/console/customers/${slug}${tab}`)).toContain(`Organization ${slug}`);
+      expect(
+        (await open(`/console/customers/${slug}${tab}`)).split('aria-label="Customer"')[tab ? 0 : 1],
+      ).toMatch(/Plan<.*Credits left<.*Runs out<.*Health</s);
     expect(await open(`/console/customers/${slug}/entitlements`)).toContain(product.slug);
     for (const name of ['nobody', 'Ünicode', '%00', "a'b"]) {
       const { status } = await operator.browser.get(`/console/customers/${encodeURIComponent(name)}`, html);
@@ -710,6 +739,10 @@ describe('a customer', () => {
     const invited = await post(`${base}/invite`, { email: ' Owner@ACME.example ', role: 'owner', days: '7' });
     expect([invited.status, invited.text.includes('/dashboard/join#')]).toEqual([201, true]);
     expect(await open(`${base}/people`)).toContain('owner@acme.example');
+    const people = await open(`${base}/people`);
+    const again = /href="([^"]+)">New link…/.exec(people)![1]!.replaceAll('&amp;', '&');
+    expect(await open(again)).toMatch(/name="email"[^>]*value="owner@acme\.example"/);
+    expect(people).toMatch(/<details>\s*<summary>Revoke….*<form[^>]+\/revoke">/s);
     const invitation = /invitations\/([\da-f-]{36})\/revoke/.exec(await open(`${base}/people`))![1]!;
     expect((await post(`${base}/invitations/${invitation}/revoke`)).status).toBe(303);
     const user = await createUser(service.context.db);

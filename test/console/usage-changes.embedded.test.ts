@@ -51,6 +51,11 @@ it('corrects an event from its row after showing the effect, and reports errors 
   const found = await get('?idempotencyKey=of');
   expect([found.text.includes('of acme'), found.text.includes('of initech')]).toEqual([true, false]);
   expect((await get('/corrections?idempotencyKey=of+acme')).text).toContain('value="12.5"');
+  const row = /corrections\?idempotencyKey=of\+acme[^"]+/
+    .exec((await get('?from=2026-03-04&to=2026-03-04')).text)![0]
+    .replaceAll('&amp;', '&');
+  const place = 'product=calls&mode=live&from=2026-03-04&to=2026-03-04';
+  expect((await get(`/${row}`)).text).toContain(`name="place" value="${place.replaceAll('&', '&amp;')}"`);
   for (const query of ['?idempotencyKey=of+initech', '?idempotencyKey=%27+or+1%3D1+--'])
     expect(await get(`/corrections${query}`)).toMatchObject({
       status: 404,
@@ -78,9 +83,36 @@ it('corrects an event from its row after showing the effect, and reports errors 
   }
   expect(await totalOf('2026-03')).toEqual(['12.5']);
   for (let time = 0; time < 2; time++) {
-    const { status, headers } = await post('/corrections', { ...correction, step: 'save' });
-    expect([status, headers.get('location')]).toEqual([303, '/console/customers/acme/usage?done=corrected']);
+    const { status, headers } = await post('/corrections', { ...correction, place, step: 'save' });
+    expect([status, headers.get('location')]).toEqual([
+      303,
+      `/console/customers/acme/usage?${place}&done=corrected&corrected=of+acme#corrected`,
+    ]);
   }
   expect(await totalOf('2026-03')).toEqual(['2.5']);
-  expect((await get('')).text).toMatch(/Corrected, sent as 12.5: <bdi>Counted five times</);
+  const back = (await get(`?${place}&corrected=of+acme`)).text;
+  expect(back).toMatch(/id="corrected" class="current">.*Corrected, sent as 12.5: <bdi>Counted five times</s);
+});
+
+it('lists the events of some days and of all products, and downloads those of one product', async () => {
+  const { db } = database;
+  const { id } = await createOrganization(db, { slug: 'two-products' });
+  const { secret } = await createKey(db, id);
+  for (const slug of ['maps', 'rain']) {
+    await grant(db, id, (await createProduct(db, { slug })).id);
+    await sendUsage(service.url, secret, [usageEvent(slug, `from ${slug}`)]);
+  }
+  const path = '/console/customers/two-products/usage';
+  const keysOn = async (query: string) =>
+    [...(await operator.browser.get(path + query, html)).text.matchAll(/<bdi>(from \w+)</g)].map(
+      ([, key]) => key,
+    );
+  expect(new Set(await keysOn(''))).toEqual(new Set(['from maps', 'from rain']));
+  expect(await keysOn('?product=maps')).toEqual(['from maps']);
+  expect(await keysOn('?from=2026-03-04&to=2026-03-04')).toHaveLength(2);
+  expect(await keysOn('?to=2026-03-03')).toEqual([]);
+  const file = await operator.browser.get(`${path}.csv?product=maps`, html);
+  expect([file.status, file.text.trim().split('\r\n').length]).toEqual([200, 2]);
+  for (const query of ['', '?product=maps&to=2026-02-30'])
+    expect([query, (await operator.browser.get(`${path}.csv${query}`, html)).status]).toEqual([query, 400]);
 });

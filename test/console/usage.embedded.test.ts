@@ -113,7 +113,6 @@ it('compares this month with the last one, estimates its end, and stacks custome
     ['4 Mar 2026', '0', '0', '0', '0', '2'],
   ]);
   expect(text).toMatch(/By the end of the month<\/dt>\s*<dd>≈ 60<\/dd>\s*<dd[^>]*>4 in February 2026/);
-  expect(text).toContain('mode=live&amp;by=organization&amp;organization=acme"><bdi>ACME');
   expect(chartOf((await ask({ sum: '1' })).text)[2]).toEqual(['2 Mar 2026', '2', '2', '4', '0', '']);
 });
 

@@ -476,6 +476,7 @@ const consolePages = [
   '/console/customers/{slug}/webhooks/{id}',
   '/console/customers/{slug}/credits',
   '/console/customers/{slug}/usage',
+  '/console/customers/{slug}/usage.csv',
   '/console/customers/{slug}/trading',
   '/console/customers/{slug}/audit-log',
   '/console/products',

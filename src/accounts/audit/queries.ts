@@ -1,7 +1,7 @@
-import { and, desc, eq, gte, inArray, lt, notInArray, sql, type SQL } from 'drizzle-orm';
+import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { addRows, selectRows, storeRows } from '../../core/db/sql.js';
+import { addRows, selectRows, storeRows, textArray } from '../../core/db/sql.js';
 import { firstIdOf } from '../../core/ids.js';
 import { DAY_MS } from '../../core/time.js';
 import { memberships, users } from '../organizations/table.js';
@@ -46,7 +46,10 @@ export async function insertRows(tx: Tx, rows: readonly (LinkedRow & { orgId: st
 
 export type AuditRow = typeof auditLog.$inferSelect;
 
-/** Newest first. Ids begin with a timestamp, so they sort chronologically. */
+/**
+ * Newest first. Ids begin with a timestamp, so they sort chronologically.
+ * @param without beginnings of an action, a space and a target
+ */
 export function listAuditRows(
   orm: Orm,
   orgId: string,
@@ -56,7 +59,13 @@ export function listAuditRows(
   return orm
     .select()
     .from(auditLog)
-    .where(and(isListed(orgId, filter, before), without && notInArray(auditLog.action, [...without])))
+    .where(
+      and(
+        isListed(orgId, filter, before),
+        without &&
+          sql`not (${auditLog.action} || ' ' || ${auditLog.target}) ^@ any (${textArray(without)}::text[])`,
+      ),
+    )
     .orderBy(desc(auditLog.id))
     .limit(limit);
 }

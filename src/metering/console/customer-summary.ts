@@ -13,6 +13,7 @@ import {
   formatShare,
   utc,
 } from '../../core/pages/format.js';
+import { toAddress } from '../../core/pages/address.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
 import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
@@ -20,8 +21,6 @@ import { accountOf } from '../credits/statements.js';
 import { toUseTrend } from '../dashboard/overview.js';
 import { toCap } from '../entitlements/caps.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
-import { toSubjectLimits } from '../entitlements/pages.js';
-import { readLimitViews } from '../entitlements/limit-view.js';
 import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
 import { PACE_DAYS, project, type ProjectedGrant } from '../reports/credits/view.js';
@@ -45,13 +44,13 @@ export const customerSummary: CustomerSummary = {
   view: 'metering/console/customer-cells',
   header: 'metering/console/customer-figures',
   signals: [
-    { id: 'credits', label: 'Out of credits', path: '/credits', isUrgent: true },
-    { id: 'soon', label: `Credits run out within ${SOON_DAYS} days`, path: '/credits' },
-    { id: 'near', label: 'At least 80% of a cap used', path: '' },
-    { id: 'over', label: 'Over a cap', path: '', isUrgent: true },
-    { id: 'trial', label: `Trial over, or ends within ${SOON_DAYS} days`, path: '/plan' },
-    { id: 'silent', label: `No events for ${SILENT_DAYS} days`, path: '/keys' },
-    { id: 'stripe', label: 'Shared Stripe customer', path: '' },
+    { id: 'credits', label: 'Out of credits', path: '/credits', urgency: 3 },
+    { id: 'soon', label: `Credits run out within ${SOON_DAYS} days`, path: '/credits', urgency: 3 },
+    { id: 'near', label: 'At least 80% of a cap used', path: '', urgency: 2 },
+    { id: 'over', label: 'Over a cap', path: '', urgency: 3 },
+    { id: 'trial', label: `Trial over, or ends within ${SOON_DAYS} days`, path: '/plan', urgency: 1 },
+    { id: 'silent', label: `No events for ${SILENT_DAYS} days`, path: '/keys', urgency: 0 },
+    { id: 'stripe', label: 'Shared Stripe customer', path: '', urgency: 1 },
   ],
   async read({ shards }, nowMs, orgIds, withTrends) {
     const groups = await Promise.all(
@@ -93,11 +92,12 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
     type: string | null;
     threshold: string | null;
     product: string | null;
+    slug: string | null;
   }>(
     orm,
-    sql`select ${timeText(sql`at`)} as at, type, threshold, product from (
+    sql`select ${timeText(sql`at`)} as at, type, threshold, product, slug from (
       (select created_at as at, type, data ->> 'threshold' as threshold,
-        coalesce((select name from products where slug = data ->> 'productSlug'), data ->> 'productSlug') as product from (
+        coalesce((select name from products where slug = data ->> 'productSlug'), data ->> 'productSlug') as product, null as slug from (
         select * from webhook_messages where org_id = ${orgId}::uuid order by id desc limit ${SCANNED}
       ) m where livemode and type in ('usage.threshold_reached', 'credits.threshold_reached') and not exists (
         select from cap_notices c join products p on p.id = c.product_id
@@ -105,18 +105,23 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
           and data -> 'limit' ->> 'window' = 'calendar_month' and c.period = date_trunc('month', m.created_at at time zone 'UTC')::date
       ) order by id desc limit ${limit})
       union all
-      (select c.at, 'cap', max(c.level)::text, p.name from cap_notices c left join products p on p.id = c.product_id
+      (select c.at, 'cap', max(c.level)::text, p.name, null from cap_notices c left join products p on p.id = c.product_id
       where c.org_id = ${orgId}::uuid group by c.at, c.product_id, p.name order by c.at desc limit ${limit})
       union all
-      (select h.hour, null, null, p.name from entitlements n join products p on p.id = n.product_id
+      (select h.hour, null, null, p.name, p.slug from entitlements n join products p on p.id = n.product_id
       cross join lateral (
         select hour from usage_hours where org_id = ${orgId}::uuid and product_id = n.product_id and livemode order by hour limit 1
       ) h
       where n.org_id = ${orgId}::uuid order by h.hour limit 1)
     ) moments`,
   );
-  return rows.map(({ at: time, type, threshold, product }) => {
-    const path = product === null ? '/credits' : type === null ? '/events' : '/entitlements';
+  return rows.map(({ at: time, type, threshold, product, slug }) => {
+    const path =
+      product === null
+        ? '/credits'
+        : type === null
+          ? toAddress('/usage', { product: slug ?? undefined })
+          : '/entitlements';
     const what =
       product === null && type === 'cap'
         ? say`More than ${threshold ?? ''} ${{ name: 'credits' }} were burned in a day`
@@ -284,7 +289,7 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
     signals: Object.entries(signals).flatMap(([id, isMet]) => (isMet ? [id] : [])),
     flags: [
       ...toFlag('bad', credits?.isOut, 'Out of credits', '/credits'),
-      ...toFlag('warn', isSoon && !credits?.isOut, 'Credits run out soon', '/credits'),
+      ...toFlag('bad', isSoon && !credits?.isOut, 'Credits run out soon', '/credits'),
       ...toFlag('warn', row.isSharing, 'Shared Stripe customer', '/settings'),
       ...toFlag('bad', signals.over, 'Over a cap', capPath),
       ...toFlag('warn', signals.near && !signals.over, 'Near a cap', capPath),
@@ -380,18 +385,11 @@ const toFlag = (tone: Flag['tone'], isMet: boolean | undefined, label: string, p
 const PANEL_PRODUCTS = 8;
 const PANEL_SHARERS = 5;
 
-/** Nearest to the cap first, with limits, 30 days of usage, and the latest problem with Stripe. */
+/** Nearest to the cap first, with 30 days of usage, and the latest problem with Stripe. */
 async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
   const now = new Date(clock.now());
   const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode: true, limit: PANEL_PRODUCTS + 1 });
   const shown = inEffect.slice(0, PANEL_PRODUCTS);
-  const subjects = shown.map(({ productId, usageMetric }) => ({
-    orgId,
-    productId,
-    livemode: true,
-    metric: usageMetric,
-  }));
-  const limits = await readLimitViews(db, subjects, now.getTime());
   const period = lastDays(now);
   const productIds = shown.map(({ productId }) => productId);
   const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
@@ -403,11 +401,9 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
     ),
     month: now,
     hasMoreProducts: inEffect.length > PANEL_PRODUCTS,
-    products: shown.map((product, i) => ({
+    products: shown.map((product) => ({
       ...product,
       cap: toCap(product),
-      limits: limits[i] ?? [],
-      perSubject: toSubjectLimits(product.perSubject),
       trend: toUseTrend(
         product.usageMetric,
         days.filter(({ productId }) => productId === product.productId),

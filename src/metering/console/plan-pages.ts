@@ -40,14 +40,7 @@ import { moveAll } from '../plans/move.js';
 import { endOrganizationPlan, putOrganizationPlan, type PutPlan } from '../plans/organization-plans.js';
 import { periodAt, startOfPeriod } from '../plans/periods.js';
 import { getPlan, putPlan, readProducts, requireProducts } from '../plans/plans.js';
-import {
-  findPlan,
-  listOrganizationsOn,
-  listPlans,
-  listTried,
-  listVersions,
-  type Plan,
-} from '../plans/queries.js';
+import { findPlan, listPlans, listTried, listVersions, type Plan } from '../plans/queries.js';
 import type { Definition } from '../plans/schema.js';
 import { listProducts } from '../entitlements/queries.js';
 import { MAX_PRODUCTS, minuteField } from './entitlement-pages.js';
@@ -143,7 +136,6 @@ function addPlanForm(
   const show = async (req: Request, res: Response, form: FormState, shown: object = {}) => {
     const plan = await read(req);
     const title = plan?.name ?? 'New plan';
-    const on = plan ? await listOrganizationsOn(orm, plan.slug, { after: undefined, limit: PAGE_SIZE }) : [];
     const versions = plan ? await listVersions(orm, [plan.slug]) : [];
     const isBehind = versions.some((row) => row.version !== plan!.version && row.organizations > 0);
     const all = await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
@@ -168,12 +160,6 @@ function addPlanForm(
         versions,
         effect:
           plan && isBehind && (await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now())),
-        customers: on.slice(0, PAGE_SIZE).map(({ organization, name, row }) => ({
-          name,
-          version: row.version,
-          href: `${addressOf(organization)}/plan`,
-        })),
-        hasMore: on.length > PAGE_SIZE,
       },
     );
   };

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { toPlainDecimal } from '../../core/decimal.js';
+import { compareDecimals, toPlainDecimal } from '../../core/decimal.js';
 import { decimalField, nameField, parseInput, text } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
@@ -14,7 +14,6 @@ import {
   type FormState,
   parseQueryForm,
   readQuery,
-  tryQuery,
 } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { formatDecimal } from '../../core/pages/format.js';
@@ -36,7 +35,7 @@ import { addPrice } from './price-pages.js';
 
 const PRODUCTS = `${CONSOLE}/products`;
 
-const querySchema = z.object({ search: text(200).optional(), cursor: slugSchema.optional() });
+const querySchema = z.object({ cursor: slugSchema.optional() });
 
 const productSchema = z.strictObject({
   name: nameField,
@@ -64,20 +63,13 @@ export function productPages(deps: ConsoleDeps): Router {
   const router = pageRouter();
 
   router.get('/products', async (req, res) => {
-    const query = readQuery(req);
-    const { form, result } = await tryQuery(res, query, async () => {
-      const { search: typed, cursor } = parseQueryForm(querySchema, query);
-      const search = typed?.trim() || undefined;
-      const rows = await listProducts(orm, { after: cursor, limit: PAGE_SIZE }, search);
-      const { page: products, nextCursor } = cutPage(rows, PAGE_SIZE, ({ slug }) => slug);
-      return { products, pager: toPager(PRODUCTS, { search }, { cursor, nextCursor }) };
-    });
+    const { cursor } = parseQueryForm(querySchema, readQuery(req));
+    const rows = await listProducts(orm, { after: cursor, limit: PAGE_SIZE });
+    const { page: products, nextCursor } = cutPage(rows, PAGE_SIZE, ({ slug }) => slug);
     const page = { view: 'metering/console/products', title: 'Products', section: 'products', notices };
     await renderPage(deps, req, res, page, {
-      form,
-      products: result?.products ?? [],
-      pager: result?.pager ?? toPager(PRODUCTS, {}, { cursor: undefined, nextCursor: undefined }),
-      isFiltered: query.search !== undefined,
+      products: products.map((product) => ({ ...product, prices: listPrices(product) })),
+      pager: toPager(PRODUCTS, {}, { cursor, nextCursor }),
     });
   });
 
@@ -224,6 +216,13 @@ async function readUse({ db, clock }: ConsoleDeps, product: Product, after = pro
       .toSorted((a, b) => share(b) - share(a))
       .slice(0, SHOWN_CUSTOMERS),
   };
+}
+
+/** The lowest and the highest, if they differ. */
+function listPrices(product: Product): string[] {
+  const { price, by } = toCreditPrice(product) ?? {};
+  const sorted = [...(price ? [price] : []), ...Object.values(by?.prices ?? {})].toSorted(compareDecimals);
+  return [...new Set([sorted.at(0), sorted.at(-1)])].flatMap((one) => one ?? []);
 }
 
 function addArchive(router: Router, deps: ConsoleDeps): void {

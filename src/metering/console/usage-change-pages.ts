@@ -9,7 +9,9 @@ import { selectRow } from '../../core/db/sql.js';
 import { compareDecimals, toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import { parseInput, text } from '../../core/http/validate.js';
+import type { Context } from '../../core/http/context.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
+import { sendCsv } from '../../core/pages/csv.js';
 import {
   addForm,
   fieldError,
@@ -26,14 +28,17 @@ import { requireConfirmation } from '../../accounts/identity/session/operator.js
 import { correctEvents } from '../corrections/corrections.js';
 import { readCredits } from '../credit-grants/credits.js';
 import { creditsOf, parseEventsRequest, readEventPage } from '../events/events.js';
+import { rangeSchemas } from '../events/page-schema.js';
 import { currentQuantity, findEvent, listEventsFrom, type EventRow } from '../events/event-queries.js';
 import {
   chooseProduct,
   eventScopeOf,
+  MAX_PRODUCTS,
   readProducts,
   toModeTabs,
   toProductOptions,
 } from '../reports/choices.js';
+import { toEventsCsv } from '../reports/csv.js';
 import { correctionFields, toFieldError } from '../reports/correction-pages.js';
 import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
 
@@ -55,48 +60,77 @@ const MAX_MATCHES = 20;
 
 const notices = { corrected: 'The event is corrected.' };
 
+type EventDeps = ConsoleDeps & Pick<Context, 'log'>;
+
 const base = (slug: string) => `${addressOf(slug)}/usage`;
 
-export function customerUsageChangePages(deps: ConsoleDeps): Router {
+export function customerUsageChangePages(deps: EventDeps): Router {
   const router = pageRouter();
   addEvents(router, deps);
   addCorrections(router, deps);
   return router;
 }
 
-function addEvents(router: Router, deps: ConsoleDeps): void {
+function addEvents(router: Router, deps: EventDeps): void {
   const { orm } = deps.db;
-  router.get('/customers/:slug/usage', async (req, res) => {
+
+  const readRequest = async (req: Request) => {
     const customer = await readCustomer(deps, req);
+    const { from, to, ...query }: FormFields = readQuery(req);
+    const days = parseInput(rangeSchemas.custom.partial(), { from, to });
+    const request = parseEventsRequest({
+      ...query,
+      from: days.from && `${days.from}T00:00`,
+      to: days.to && new Date(Date.parse(days.to) + DAY_MS).toISOString(),
+    });
+    const products = await readProducts({ orm, clock: deps.clock }, customer.id, request.mode);
+    const slug = products.length === 1 ? products[0]!.slug : request.product;
+    const product = slug && (await chooseProduct(orm, customer.id, products, slug));
+    return {
+      customer,
+      query: { ...query, ...days } as FormFields & typeof days,
+      request,
+      products,
+      product: product || undefined,
+    };
+  };
+
+  router.get('/customers/:slug/usage.csv', async (req, res) => {
+    const { customer, request, product } = await readRequest(req);
+    if (!product) throw fieldError('product', 'is required');
+    await sendCsv(deps.log, req, res, toEventsCsv(deps, customer.id, product, request));
+  });
+
+  router.get('/customers/:slug/usage', async (req, res) => {
+    const { customer, query, request, products, product } = await readRequest(req);
     const path = base(customer.slug);
-    const query = readQuery(req);
-    const { mode, product: slug, idempotencyKey, cursor, from, to, after } = parseEventsRequest(query);
-    const products = await readProducts({ orm, clock: deps.clock }, customer.id, mode);
-    const product = await chooseProduct(orm, customer.id, products, slug);
+    const { mode, idempotencyKey, cursor } = request;
     const searched = idempotencyKey !== undefined;
+    const scope = eventScopeOf(customer.id, product ? [product] : products.slice(0, MAX_PRODUCTS), mode);
     const { events, nextCursor } = searched
       ? { events: await listEventsFrom(orm, customer.id, idempotencyKey, MAX_MATCHES), nextCursor: undefined }
-      : product
-        ? await readEventPage(orm, eventScopeOf(customer.id, [product], mode), { from, to, after })
-        : { events: [], nextCursor: undefined };
-    const kept = { product: product?.slug, mode };
+      : await readEventPage(orm, scope, request);
+    const kept = { product: product?.slug, mode, from: query.from, to: query.to };
+    const options = toProductOptions(products);
+    const place = toAddress('', { ...kept, idempotencyKey, cursor }).slice(1);
     const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };
     await renderCustomer(deps, req, res, page, customer, {
       form: { values: { ...query, ...kept }, errors: {}, problem: undefined },
       mode,
-      modes: toModeTabs(path, { product: product?.slug }, mode),
-      productOptions: toProductOptions(products),
+      modes: toModeTabs(path, kept, mode),
+      productOptions: options && [{ value: '', label: 'All products' }, ...options],
       isSearched: searched,
-      dimensions: searched ? 'Dimensions' : product?.dimensions.join(', '),
+      csvHref: product && !searched ? toAddress(`${path}.csv`, kept) : undefined,
       events: events.map((event) => ({
         ...event,
         occurredAt: new Date(event.occurredAt),
         values: Object.entries(decodeDimensions(event.keys, event.dimensions) ?? {})
-          .map(([name, value]) => (searched ? `${name}: ${value}` : value))
+          .map(([name, value]) => `${name}: ${value}`)
           .join(', '),
         counted: currentQuantity(event),
         credits: event.creditPrice === '0' ? undefined : creditsOf(event),
-        href: toAddress(`${path}/corrections`, { idempotencyKey: event.idempotencyKey }),
+        isCorrected: event.idempotencyKey === query.corrected,
+        href: toAddress(`${path}/corrections`, { idempotencyKey: event.idempotencyKey, place }),
       })),
       pager: toPager(path, kept, { cursor, nextCursor }),
     });
@@ -108,7 +142,8 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
 
   const show = async (req: Request, res: Response, form: FormState, effect?: object[]) => {
     const customer = await readCustomer(deps, req);
-    const asked = textField(form.values, 'idempotencyKey') ?? readQuery(req).idempotencyKey;
+    const { idempotencyKey: linked, place } = readQuery(req);
+    const asked = textField(form.values, 'idempotencyKey') ?? linked;
     if (asked === undefined) return res.redirect(303, base(customer.slug));
     const { idempotencyKey } = parseInput(keySchema, { idempotencyKey: asked });
     const event = await findEvent(orm, customer.id, idempotencyKey);
@@ -120,7 +155,10 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
     const counted = currentQuantity(event);
     await renderCustomer(deps, req, res, page, customer, {
       // A form submitted twice corrects only once, because both requests carry this key.
-      form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...form.values, idempotencyKey } },
+      form: {
+        ...form,
+        values: { quantity: counted, correctionKey: uuid(), place, ...form.values, idempotencyKey },
+      },
       event,
       counted,
       effect,
@@ -145,7 +183,9 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
       const toError = toFieldError(noEvent());
       if (step === 'save') {
         await changeAsOperator(deps, req, res, correct).catch(toError);
-        return res.redirect(303, toAddress(base(slug), { done: 'corrected' }));
+        const back = `${base(slug)}?${textField(fields, 'place') ?? ''}`;
+        const { idempotencyKey: corrected } = input;
+        return res.redirect(303, `${toAddress(back, { done: 'corrected', corrected })}#corrected`);
       }
       const effect = await rehearseAsOperator(deps, req, res, async (tx, source) => {
         const before = await readSums(tx, orgId, event, source.at);

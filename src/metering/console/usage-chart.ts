@@ -1,8 +1,7 @@
 import { groupBy } from '../../core/collections.js';
 import type { ReportedDatabase } from '../../core/db/shards.js';
-import { compareDecimals, sumDecimals } from '../../core/decimal.js';
+import { sumDecimals } from '../../core/decimal.js';
 import { formatEstimate } from '../../core/charts/stacked.js';
-import { formatShare } from '../../core/pages/format.js';
 import { DAY_MS } from '../../core/time.js';
 import {
   listCustomerUsage,
@@ -19,12 +18,11 @@ import {
   type Period,
 } from '../reports/period.js';
 import { toProjection } from '../reports/projection.js';
-import { changeSince, toBeforeView, toUsageChart } from '../reports/report-view.js';
+import { toBeforeView, toUsageChart } from '../reports/report-view.js';
 
 /** Per chart. */
 const MAX_ROWS = 5_000;
 const MAX_DAYS = 92;
-const SHOWN_PARTS = 20;
 
 type Range = Omit<CustomerUsageRange, 'granularity' | 'after' | 'limit'>;
 type Sum = Omit<CustomerUsage, 'start'> & { start: number };
@@ -39,7 +37,6 @@ interface Chosen {
   by: Kind | undefined;
   isSum: boolean;
   nameOf: NameOf;
-  isFree: (product: string) => boolean;
   linkTo: (change: Record<string, string | undefined>) => string;
   now: Date;
 }
@@ -108,43 +105,6 @@ export async function readUsageChart(db: ReportedDatabase, range: Range, chosen:
       before: before && { ...before, rows: toSteps(before.rows) },
       projection,
       now,
-    }),
-    parts: open.map((one) =>
-      toPart(one, { ...chosen, rows, earlier: before?.sameRows ?? [], unit, totalOf }),
-    ),
-  };
-}
-
-interface PartInput extends Pick<Chosen, 'nameOf' | 'isFree' | 'linkTo'> {
-  rows: readonly Sum[];
-  earlier: readonly Sum[];
-  unit: string;
-  totalOf: (sums: readonly Sum[]) => string;
-}
-
-function toPart(kind: Kind, { rows, earlier, unit, totalOf, nameOf, isFree, linkTo }: PartInput) {
-  const total = totalOf(rows);
-  const parts = [...groupBy(rows, (row) => row[kind])]
-    .map(([slug, own]) => ({ slug, own, quantity: totalOf(own) }))
-    .toSorted((a, b) => compareDecimals(b.quantity, a.quantity));
-  const hasUnits = unit === 'credits' && kind === 'product';
-  const measure = unit === 'credits' ? 'Credits' : unit === 'events' ? 'Events' : 'Quantity';
-  return {
-    name: labels[kind],
-    more: Math.max(0, parts.length - SHOWN_PARTS),
-    columns: hasUnits ? ['Quantity', 'Credits', 'Share'] : [measure, 'Events', 'Share'],
-    rows: parts.slice(0, SHOWN_PARTS).map(({ slug, own, quantity }) => {
-      const metric = own.at(-1)!.metric;
-      const used = own.filter((row) => row.metric === metric).map((row) => row.quantity);
-      return {
-        value: nameOf(kind, slug),
-        href: linkTo({ [kind]: slug }),
-        ...(hasUnits ? { quantity: sumDecimals(used), unit: metric, credits: quantity } : { quantity }),
-        ...changeSince(quantity, totalOf(earlier.filter((row) => row[kind] === slug))),
-        isFree: hasUnits && quantity === '0' && isFree(slug),
-        share: formatShare(quantity, total),
-        events: sumDecimals(own.map(({ events }) => events)),
-      };
     }),
   };
 }

@@ -64,10 +64,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
     const names = { organization: toNames(customers), product: toNames(products) };
     const nameOf: NameOf = (kind, slug) => names[kind].get(slug) ?? slug;
     const { form, result } = await tryQuery(res, query, async () =>
-      readResult(deps, await readRequest(deps, query), {
-        nameOf,
-        isFree: (slug) => products.some((product) => product.slug === slug && product.creditPrice === null),
-      }),
+      readResult(deps, await readRequest(deps, query), nameOf),
     );
     const page = { view: 'metering/console/usage', title: 'Usage', section: 'usage' };
     const values = { ...thisMonth(clock.now()), ...form.values, ...result?.chosen };
@@ -115,7 +112,7 @@ async function readRequest(deps: ConsoleDeps, query: FormFields) {
 async function readResult(
   { db, clock }: ConsoleDeps,
   { chosen, cursor, range, customer, product }: Awaited<ReturnType<typeof readRequest>>,
-  { nameOf, isFree }: { nameOf: NameOf; isFree: (product: string) => boolean },
+  nameOf: NameOf,
 ) {
   const key = decodeKey(cursor, positionSchema);
   const after = key === undefined ? undefined : toPosition(key);
@@ -143,7 +140,6 @@ async function readResult(
           by: chosen.by,
           isSum: chosen.sum === '1',
           nameOf,
-          isFree,
           linkTo: (change) => toAddress(USAGE, { ...chosen, ...change }),
           now: new Date(clock.now()),
         })

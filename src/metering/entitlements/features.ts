@@ -93,6 +93,8 @@ export const featureLines = z.string().transform((lines, context): unknown => {
   for (const line of lines.split('\n').filter((one) => one.trim() !== '')) {
     const [first = '', ...rest] = line.split('=');
     const name = first.trim();
+    if (rest.length === 0 && /\s/.test(name))
+      context.addIssue(`needs “=” after the name, like ${name.replace(/:?\s+/, ' = ')}`);
     if (read.has(name)) context.addIssue(`names ${name} twice`);
     read.set(name, rest.length === 0 ? true : readValue(rest.join('=').trim()));
   }

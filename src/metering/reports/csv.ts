@@ -105,7 +105,7 @@ function chunksOf({ from, to, ...period }: Period): Period[] {
 const AHEAD_MS = 5 * MINUTE_MS;
 
 export function toEventsCsv(
-  { db, clock }: Context,
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
   orgId: string,
   product: UsageProduct,
   { mode, ...filter }: EventFilter & { mode: Mode },

@@ -298,4 +298,5 @@ it('the form of a product reports all mistakes at once', async () => {
   expect(refused.status).toBe(400);
   for (const name of ['unitCap', 'features', 'dimensions'])
     expect(refused.text).toMatch(new RegExp(`name="${name}"[^>]* aria-invalid="true"`));
+  expect(refused.text).toContain('Needs “=” after the name, like seats = 5.');
 });

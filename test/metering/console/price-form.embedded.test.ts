@@ -125,6 +125,8 @@ describe('a new price', () => {
     });
     const [entry] = await operatorLogOf(database.db, product.slug);
     expect(entry).toMatchObject({ action: 'product.changed', details: { before: { credits: 'none' } } });
+    const list = readText((await operator.browser.get('/console/products', html)).text);
+    expect(list).toContain('0.000000000001 to 1,000.5');
     const form = (await operator.browser.get(path, html)).text;
     expect(form).toContain('value="0.000000000001"');
     expect(form).toMatch(field('prices.0.value', 'large'));

@@ -1,7 +1,6 @@
 import Bowser from 'bowser';
 import type { Request, Response, Router } from 'express';
-import { toWords } from '../../audit/wording.js';
-import { isUuid, readPathId } from '../../../core/http/request.js';
+import { readPathId } from '../../../core/http/request.js';
 import { z } from 'zod';
 import { parseInput } from '../../../core/http/validate.js';
 import { toAddress } from '../../../core/pages/address.js';
@@ -231,7 +230,6 @@ export function confirmPages(
     await renderPage(deps, req, res, page, {
       form,
       next,
-      step: toStep(next),
       leave: next.startsWith('/console') ? '/console' : HOME,
       hasFactor,
       demo: demoLogin && { ...demoLogin, code: await findDemoCode(deps, [demoLogin], { email, userId }) },
@@ -257,16 +255,6 @@ export function confirmPages(
   });
   return router;
 }
-
-/** `Service keys: new` of `/console/service-keys/new`. */
-const toStep = (path: string): string =>
-  path
-    .split('?', 1)[0]!
-    .split('/')
-    .slice(2)
-    .filter((part) => !isUuid(part))
-    .map((part) => toWords(decodeURIComponent(part).replaceAll('-', '_')))
-    .join(': ');
 
 async function confirm(deps: AccountDeps, author: Author, person: User, given: GivenFactor): Promise<void> {
   const code = await readFactor(deps.db.orm, { ...author, now: author.at }, given);
