@@ -92,7 +92,7 @@ export interface UsageSum {
   count: number;
 }
 
-/** A part of a product's usage. Sums of a subject are not kept by API key or dimension. */
+/** A part of a product's usage. A subject's stored sums have no API keys or dimensions; its events do. */
 export interface Narrowing {
   /** A key and those that it was rotated from and to. */
   apiKeyIds?: readonly string[] | undefined;
@@ -105,6 +105,8 @@ interface SumRange extends Narrowing {
   to: Date;
   stepMs: number;
   maxKeys: number;
+  /** Reads a subject's events instead of its stored sums. */
+  isOfEvents?: boolean;
 }
 
 /** Each API key with the first one of its rotations. */
@@ -125,24 +127,48 @@ const keyOf = (orgId: string): SQL => sql`left join lateral (
     order by created_at desc limit 1
   ) k on true`;
 
-/** The stored sums of a range, with the first one of each key's rotations. */
-function sumsOf(
+/** Events and corrections by the time when the events occurred, with credits at the recorded prices. */
+export function countedEvents(
   { orgId, productId, livemode }: UsageScope,
-  { from, to, stepMs, where = [], subject }: Omit<SumRange, 'maxKeys'>,
+  { from, to }: Pick<SumRange, 'from' | 'to'>,
 ): SQL {
-  const at = subject === undefined ? sql`hour` : sql`slot`;
+  const rows = (
+    row: SQL,
+  ) => sql`${row}.org_id = ${orgId}::uuid and ${row}.product_id = ${productId}::uuid and ${row}.livemode = ${livemode}
+      and ${row}.occurred_at >= ${from.toISOString()}::timestamptz and ${row}.occurred_at < ${to.toISOString()}::timestamptz`;
+  return sql`
+    select e.api_key_id, e.occurred_at, e.metric, e.subject, e.dimensions, e.quantity, 1 as events, e.quantity * e.credit_price as credits
+    from usage_events e where ${rows(sql`e`)}
+    union all
+    select e.api_key_id, e.occurred_at, e.metric, e.subject, e.dimensions, c.quantity - c.previous_quantity, 0,
+      (c.quantity - c.previous_quantity) * c.credit_price
+    from usage_corrections c
+    join usage_events e on e.org_id = ${orgId}::uuid and e.idempotency_key = c.idempotency_key and e.occurred_at = c.occurred_at
+    where ${rows(sql`c`)}`;
+}
+
+/** The sums of a range, with the first one of each key's rotations. */
+function sumsOf(
+  scope: UsageScope,
+  { from, to, stepMs, where = [], subject, isOfEvents }: Omit<SumRange, 'maxKeys'>,
+): SQL {
+  const { orgId, productId, livemode } = scope;
+  const at = isOfEvents ? sql`occurred_at` : subject === undefined ? sql`hour` : sql`slot`;
   const isOwn = sql`h.org_id = ${orgId}::uuid and h.product_id = ${productId}::uuid and h.livemode = ${livemode}
         and ${at} >= ${from.toISOString()}::timestamptz and ${at} < ${to.toISOString()}::timestamptz`;
   const start = sql`date_bin(make_interval(secs => ${stepMs / 1000}), ${at}, timestamptz '2000-01-01 00:00:00+00') as start`;
-  if (subject !== undefined)
+  if (subject !== undefined && !isOfEvents)
     return sql`select metric, null::uuid as key_id, null::uuid as api_key_id, quantity, events, ${start}
       from usage_subjects h where ${isOwn} and subject = ${subject}`;
   const isWanted = where.map(
     ({ place, value }) =>
       sql` and split_part(h.dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) = ${value}`,
   );
-  return sql`select metric, h.api_key_id as key_id, coalesce(r.root, h.api_key_id) as api_key_id, quantity, events, ${start}
-      from usage_hours h left join roots r on r.id = h.api_key_id where ${isOwn}${sql.join(isWanted)}`;
+  const keys = sql`select metric, h.api_key_id as key_id, coalesce(r.root, h.api_key_id) as api_key_id, quantity, events, ${start}`;
+  const rows = isOfEvents
+    ? sql`(${countedEvents(scope, { from, to })}) h left join roots r on r.id = h.api_key_id where subject = ${subject}`
+    : sql`usage_hours h left join roots r on r.id = h.api_key_id where ${isOwn}`;
+  return sql`${keys} from ${rows}${sql.join(isWanted)}`;
 }
 
 /** By step and by API key, in one pass over the hourly sums. Only the keys with the largest sums. */
@@ -207,9 +233,6 @@ export const selectKeySteps = (scope: UsageScope, { metric, maxKeys, ...range }:
   ) s
   ${keyOf(scope.orgId)}
   order by s.place, s.start`;
-
-export const readKeySteps = (orm: Orm, scope: UsageScope, range: KeyStepRange): Promise<KeyStep[]> =>
-  selectRows(orm, selectKeySteps(scope, range));
 
 /** Each series has a quantity for every step. Keys of the same name show prefixes. */
 export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {

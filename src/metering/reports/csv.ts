@@ -9,7 +9,7 @@ import { eventColumns, exportEvents, type EventFilter } from '../events/events.j
 import type { Narrowing, UsageProduct, UsageScope } from '../events/page-queries.js';
 import type { Mode } from '../events/page-schema.js';
 import { eventScopeOf, scopeOf } from './choices.js';
-import { readCosts } from './credits/queries.js';
+import { partPlaces, readEventSteps } from './credits/queries.js';
 import { listSeries } from './operator/queries.js';
 import { daysOf, toDateText, toPeriodQuery, type Period } from './period.js';
 import type { UsageReport } from './report.js';
@@ -21,7 +21,7 @@ const MAX_POINTS = 500_000;
 
 const columns = ['product', 'metric', 'mode', 'api_key_id', 'api_key_name', 'quantity', 'events', 'credits'];
 
-/** By step and API key. Sums of a subject are not kept by key. */
+/** By step and API key, or by step for a subject. */
 export function toUsageCsv(context: Context, orgId: string, report: UsageReport): CsvFile {
   const { product, request } = report;
   const { mode, period } = request;
@@ -37,13 +37,13 @@ export function toUsageCsv(context: Context, orgId: string, report: UsageReport)
 async function* readRows(
   { db }: Context,
   orgId: string,
-  { product, metric, request, narrowing }: UsageReport,
+  { product, metric, request, narrowing, isMixed }: UsageReport,
 ): AsyncGenerator<CsvCell[][]> {
   const { mode, period, subject } = request;
   const isDay = period.range === 'day';
   const scope = scopeOf(orgId, product, mode);
   const names = await listKeyNames(db.orm, orgId);
-  for (const chunk of chunksOf(period)) {
+  const listPoints = async (chunk: Period) => {
     const points = await listSeries(db, {
       ...scope,
       ...chunk,
@@ -54,12 +54,21 @@ async function* readRows(
       subjects: subject === undefined ? undefined : { only: subject },
       limit: MAX_POINTS,
     });
-    const own = points.filter((point) => point.metric === metric && !point.isOther);
-    const costs = await readCostsOf(db.orm, scope, { ...chunk, metric }, narrowing);
-    yield own
-      .toSorted((a, b) => Date.parse(a.start) - Date.parse(b.start))
-      .map(({ start, apiKeyId = null, quantity, events }) => {
-        const at = new Date(start);
+    return points
+      .filter((point) => point.metric === metric && !point.isOther)
+      .map(({ apiKeyId = null, ...point }) => ({ ...point, apiKeyId, start: new Date(point.start) }));
+  };
+  for (const chunk of chunksOf(period)) {
+    const steps = await readSteps(db.orm, scope, { ...chunk, metric }, narrowing);
+    if (isMixed && !steps) throw new Error('The events of a subject could not be read in time.');
+    const points = await (isMixed
+      ? steps!.map(({ start, ...step }) => ({ ...step, start: new Date(start), apiKeyId: null }))
+      : listPoints(chunk));
+    const costs =
+      steps && new Map(steps.map(({ start, value, credits }) => [`${start} ${value ?? ''}`, credits]));
+    yield points
+      .toSorted((a, b) => Number(a.start) - Number(b.start))
+      .map(({ start: at, apiKeyId, quantity, events }) => {
         const cost = costs?.get(`${at.getTime()} ${apiKeyId ?? ''}`) ?? (costs && '0');
         return [
           isDay ? at : toDateText(at),
@@ -77,7 +86,7 @@ async function* readRows(
 }
 
 /** Undefined if some of the events are archived, or if they are too many to read in time. */
-async function readCostsOf(
+async function readSteps(
   orm: Orm,
   scope: UsageScope,
   range: Pick<Period, 'from' | 'to' | 'stepMs'> & { metric: string },
@@ -87,10 +96,8 @@ async function readCostsOf(
   const [from, to] = [range.from.toISOString(), range.to.toISOString()];
   if (await findArchived(orm, orgId, { of: { productIds: [productId], livemode }, from, to }))
     return undefined;
-  const costs = await readCosts(orm, scope, range, part);
-  return (
-    costs && new Map(costs.map(({ start, apiKeyId, credits }) => [`${start} ${apiKeyId ?? ''}`, credits]))
-  );
+  const place = part.subject === undefined ? partPlaces.key : undefined;
+  return readEventSteps(orm, scope, { ...range, place, limit: MAX_POINTS }, part);
 }
 
 function chunksOf({ from, to, ...period }: Period): Period[] {

@@ -9,9 +9,7 @@ import { sendCsv } from '../../core/pages/csv.js';
 import { readQuery, textField, tryQuery, type FormFields, type FormState } from '../../core/pages/form.js';
 import { formatShare } from '../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
-import { DAY_MS } from '../../core/time.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
-import { findArchived } from '../events/event-queries.js';
 import { parseEventsRequest } from '../events/events.js';
 import { listHolds, listMonths, type Narrowing, type UsageProduct } from '../events/page-queries.js';
 import { readAllProducts } from './all-products.js';
@@ -29,7 +27,7 @@ import {
 import { addCorrectionPages } from './correction-pages.js';
 import { readAlerts } from '../notices/pages.js';
 import { readAccountView } from './credits/pages.js';
-import { costPlaces, readCostParts, readHasCredits, type CostPart } from './credits/queries.js';
+import { partPlaces, readEventParts, readHasCredits, type EventPart } from './credits/queries.js';
 import { toEventsCsv, toUsageCsv } from './csv.js';
 import { placeOf, readEvents, readLookUp, spanOf, toLookUpView } from './event-view.js';
 import { listSeries } from './operator/queries.js';
@@ -183,14 +181,20 @@ async function readProduct(
   const { db, clock } = context;
   const { orgId } = viewer;
   const read = await readReport({ orm: db.orm, clock, db }, orgId, product, request);
-  const readCosts = await openCosts(context, viewer, read);
-  const costs = await readCosts?.(read.narrowing);
-  const ofKeys = read.key ? await readCosts?.({ ...read.narrowing, apiKeyIds: undefined }) : costs;
+  const split = openSplit(context, viewer, read);
+  const own = await split.read?.(read.narrowing);
+  const ofKeys = read.key ? await split.read?.({ ...read.narrowing, apiKeyIds: undefined }) : own;
   const { keys, ...report } = toReportView(read, now);
-  const byKey = keys.map((part) => withCosts(part, ofKeys, costPlaces.key));
+  const byKey = keys.map((part) => (split.isPriced ? withCosts(part, ofKeys, partPlaces.key) : part));
+  const ofEachKey = own?.filter(({ place }) => place === partPlaces.key);
   return {
-    report: { ...report, credits: costs && sumDecimals(costs.filter(isOfKey).map(({ credits }) => credits)) },
-    parts: [...byKey, ...(await readParts(context, orgId, read, costs, readCosts))],
+    report: {
+      ...report,
+      credits: split.isPriced ? ofEachKey && sumDecimals(ofEachKey.map(({ credits }) => credits)) : undefined,
+      unsplit:
+        !read.isWhole && product.countsSubjects && !own ? (read.unsplit ?? 'so many events') : undefined,
+    },
+    parts: [...byKey, ...(await readParts(context, orgId, read, own, split))],
     ...(await readHeld(context, orgId, read, now)),
   };
 }
@@ -214,26 +218,20 @@ async function readHeld(
 }
 
 const SHOWN_PARTS = 20;
-/** Each event has its own price, so costs are read from the events. */
-const MAX_COST_DAYS = 92;
 
-/** Undefined for a free product, and if some of the events are archived or they are too many to read in time. */
-async function openCosts(
+/** Reads credits, and a subject's usage in other parts, from the events. Undefined if it is not wanted or not possible. */
+function openSplit(
   { db }: Context,
   viewer: Viewer,
-  { product, metric, request: { mode, period } }: UsageReport,
+  { product, metric, unsplit, isWhole, request: { mode, period } }: UsageReport,
 ) {
   const isPriced = product.creditPrice !== null && metric === product.usageMetric && viewer.shows('credits');
-  if (!isPriced || period.to.getTime() - period.from.getTime() > MAX_COST_DAYS * DAY_MS) return undefined;
+  const isWanted = isPriced || (product.countsSubjects && !isWhole);
   const scope = scopeOf(viewer.orgId, product, mode);
-  const places = [...Object.values(costPlaces), ...product.dimensions.map((_, i) => i + 1)];
-  const [from, to] = [period.from.toISOString(), period.to.toISOString()];
-  const of = { productIds: [product.id], livemode: scope.livemode };
-  if (await findArchived(db.orm, viewer.orgId, { of, from, to })) return undefined;
-  return (part: Narrowing) => readCostParts(db.orm, scope, { ...period, metric, places }, part);
+  const places = [...Object.values(partPlaces), ...product.dimensions.map((_, i) => i + 1)];
+  const read = (part: Narrowing) => readEventParts(db.orm, scope, { ...period, metric, places }, part);
+  return { isPriced, read: isWanted && !unsplit ? read : undefined };
 }
-
-const isOfKey = ({ place }: CostPart): boolean => place === costPlaces.key;
 
 interface PartRow {
   id: string | null;
@@ -241,10 +239,10 @@ interface PartRow {
 }
 
 /** Adds a column of credits. A part that is not among the dearest has no number of its own. */
-function withCosts<T extends { rows: PartRow[] }>(part: T, costs: CostPart[] | undefined, place: number) {
+function withCosts<T extends { rows: PartRow[] }>(part: T, costs: EventPart[] | undefined, place: number) {
   if (!costs) return part;
   const own = costs.filter((cost) => cost.place === place);
-  const least = own.some(({ isOther }) => isOther) ? undefined : '0';
+  const least = own.some(({ isOther, credits }) => isOther && credits !== '0') ? undefined : '0';
   const rows = part.rows.map((row) => {
     const cost = own.find(({ isOther, value }) => (row.isOther ? isOther : value === row.id));
     return { ...row, credits: cost?.credits ?? least };
@@ -257,31 +255,38 @@ async function readParts(
   { db }: Context,
   orgId: string,
   { product, metric, request, before, narrowing: { subject, where, apiKeyIds } }: UsageReport,
-  costs: CostPart[] | undefined,
-  readCosts: Awaited<ReturnType<typeof openCosts>>,
+  own: EventPart[] | undefined,
+  split: ReturnType<typeof openSplit>,
 ) {
   const { dimensions, countsSubjects } = product;
-  // Sums of a subject are not stored by dimension or API key.
-  const hasSubjects = countsSubjects && !apiKeyIds && where.length === 0 && !request.isOfSubject;
-  const names = [...(subject === undefined ? dimensions : []), ...(hasSubjects ? ['subject'] : [])];
+  const names = [...dimensions, ...(countsSubjects && !request.isOfSubject ? ['subject'] : [])];
   const link = linksOf(request, product.slug);
   const parts = [];
   for (const name of names) {
     const place = dimensions.indexOf(name) + 1;
-    const chosen = place === costPlaces.subject ? subject : where.find((one) => one.place === place)?.value;
-    const others = { apiKeyIds, where: where.filter((one) => one.place !== place) };
+    const isSubject = place === partPlaces.subject;
+    const chosen = isSubject ? subject : where.find((one) => one.place === place)?.value;
+    const others = {
+      apiKeyIds,
+      where: where.filter((one) => one.place !== place),
+      subject: isSubject ? undefined : subject,
+    };
+    const ofEvents = chosen === undefined ? own : await split.read?.(others);
+    const isStored = isSubject ? !apiKeyIds && others.where.length === 0 : subject === undefined;
     const range = {
       ...scopeOf(orgId, product, request.mode),
       ...request.period,
       ...others,
-      ...(place === costPlaces.subject ? { subjects: { only: undefined } } : { byDimension: place }),
+      ...(isSubject ? { subjects: { only: undefined } } : { byDimension: place }),
       granularity: 'total' as const,
       isByKey: false,
       limit: MAX_PARTS,
     };
-    const rows = (await listSeries(db, range)).filter((row) => row.metric === metric);
+    const rows = isStored
+      ? (await listSeries(db, range)).filter((row) => row.metric === metric)
+      : (ofEvents ?? []).filter((part) => part.place === place && (part.value !== '' || !isSubject));
     if (!rows.some(({ value, isOther }) => value || isOther)) continue;
-    const earlier = before ? await listSeries(db, { ...range, ...before.same }) : [];
+    const earlier = before && isStored ? await listSeries(db, { ...range, ...before.same }) : [];
     const sorted = rows.toSorted(
       (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(b.quantity, a.quantity),
     );
@@ -298,7 +303,7 @@ async function readParts(
           isOther || !value
             ? undefined
             : name === 'subject'
-              ? link({ by: '', subject: wanted })
+              ? link({ subject: wanted })
               : link({ values: { [name]: wanted } }),
         quantity,
         ...changeSince(
@@ -311,7 +316,7 @@ async function readParts(
       };
     });
     const part = { name, rows: shown, more: rows.length - shown.length };
-    parts.push(withCosts(part, chosen === undefined ? costs : await readCosts?.(others), place));
+    parts.push(split.isPriced ? withCosts(part, ofEvents, place) : part);
   }
   return parts;
 }

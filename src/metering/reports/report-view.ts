@@ -65,7 +65,7 @@ export const linksOf =
 export function toReportView(report: UsageReport, now: Date) {
   const { product, request, metric, metrics, key, total, before, balance, latest, projection, isWhole } =
     report;
-  const { mode, by, values, subject } = request;
+  const { mode, values, subject } = request;
   const link = linksOf(request, product.slug);
   return {
     product,
@@ -90,10 +90,10 @@ export function toReportView(report: UsageReport, now: Date) {
         ? []
         : [{ name: 'Subject', value: subject, href: link({ subject: '' }) }]),
     ],
-    stacks: stacksOf(report).map((name) => ({
+    stacks: report.stacks.map((name) => ({
       label: name === 'key' ? 'API key' : capitalise(name),
       href: link({ by: name }),
-      isCurrent: name === by,
+      isCurrent: name === report.by,
     })),
     /** The price of the value that the filter selects, if it has its own. */
     ownPrice: product.creditPrices?.[values[product.creditDimension ?? ''] ?? ''],
@@ -102,15 +102,6 @@ export function toReportView(report: UsageReport, now: Date) {
       before && toBeforeView(before, (rows) => sumDecimals(rows.map((row) => row.quantity)), total.quantity),
     isWhole,
     isUncapped: product.unitCap === null && metric === product.usageMetric,
-    /** Sums of subjects are kept for the whole product. */
-    subjectsHref:
-      product.countsSubjects && !isWhole && subject === undefined
-        ? link({
-            by: 'subject',
-            key: '',
-            values: Object.fromEntries(Object.keys(values).map((n) => [n, ''])),
-          })
-        : undefined,
     chart: chartOf(report, now),
     balance: balance && {
       ...balance,
@@ -135,14 +126,6 @@ export function toReportView(report: UsageReport, now: Date) {
 }
 
 const capitalise = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
-
-function stacksOf({ product, key, request: { values, subject, showsKeys } }: UsageReport): string[] {
-  const isNarrow = key !== undefined || Object.keys(values).length > 0;
-  return [
-    ...(subject === undefined ? [...(showsKeys ? ['key'] : []), ...product.dimensions] : []),
-    ...(product.countsSubjects && !isNarrow ? ['subject'] : []),
-  ];
-}
 
 /** The change of a row of `parts.ejs` since the same part of the previous period. */
 export const changeSince = (quantity: string, before = '0') => ({
@@ -182,7 +165,7 @@ function keysOf({ product, request, metric, metrics, key, keys, keysBefore, keyC
     code: keyPrefix && `${keyPrefix}…`,
     ...(apiKeyId === key?.id
       ? { isCurrent: true, href: link({ key: '' }) }
-      : { href: link({ key: apiKeyId!, by: request.by === 'subject' ? 'key' : request.by! }) }),
+      : { href: link({ key: apiKeyId! }) }),
     quantity,
     ...changeSince(quantity, keysBefore.find((sum) => sum.apiKeyId === apiKeyId)?.quantity),
     events,
@@ -220,10 +203,10 @@ function chartOf(report: UsageReport, now: Date) {
   return toUsageChart({
     ...chartLinksOf(request, product.slug),
     unit: metric,
-    by: series && (request.by === 'key' ? 'API key' : request.by),
+    by: series && (report.by === 'key' ? 'API key' : report.by),
     series: series ? parts : [{ name: key?.name ?? metric, values: all }],
     others:
-      series && request.by === 'key' && keyCount > series.length
+      series && report.by === 'key' && keyCount > series.length
         ? { count: keyCount - series.length, values: others }
         : undefined,
     before,

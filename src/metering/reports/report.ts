@@ -5,15 +5,19 @@ import { groupBy } from '../../core/collections.js';
 import type { Orm } from '../../core/db/client.js';
 import { sumDecimals } from '../../core/decimal.js';
 import type { Context } from '../../core/http/context.js';
+import { DAY_MS } from '../../core/time.js';
 import { parseInput } from '../../core/http/validate.js';
 import { fieldError, requireOnce } from '../../core/pages/form.js';
+import { findArchived } from '../events/event-queries.js';
 import { NO_METRIC } from '../entitlements/table.js';
 import {
   findLatest,
   listRotations,
-  readKeySteps,
   readSums,
+  selectKeySteps,
+  selectSums,
   toKeySeries,
+  type KeyStep,
   type Narrowing,
   type UsageProduct,
   type UsageScope,
@@ -22,6 +26,7 @@ import {
 import { dimensionValue, rangeSchemas, usageQuerySchema } from '../events/page-schema.js';
 import { toCap } from '../entitlements/caps.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
+import { partPlaces, readEventSteps, readInTime } from './credits/queries.js';
 import { listSeries } from './operator/queries.js';
 import { parsePeriod, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
@@ -67,26 +72,31 @@ export async function readReport(
   request: UsageRequest,
 ) {
   const { orm, clock } = deps;
-  const { mode, period, metric: wanted, by, subject } = request;
+  const { mode, period, metric: wanted, subject } = request;
   const now = new Date(clock.now());
   const { key, narrowing } = await readNarrowing(orm, orgId, product, request);
   const scope = scopeOf(orgId, product, mode);
   const part = { ...scope, ...narrowing };
-  const { from, to, stepMs } = period;
-  const sums = await readSums(orm, scope, { from, to, stepMs, maxKeys: MAX_KEYS, ...narrowing });
+  const isWhole = key === undefined && subject === undefined && narrowing.where.length === 0;
+  const isMixed = subject !== undefined && (key !== undefined || narrowing.where.length > 0);
+  const { sums, ofKeys, unsplit } = await readOwnSums(orm, scope, period, narrowing, isMixed);
   const metrics = metricsOf(sums, product, wanted);
   const metric = wanted ?? chooseMetric(sums, product);
   const own = sums.filter((sum) => sum.metric === metric);
   const steps = toSteps(own);
-  const keys = own.filter((sum) => sum.apiKeyId !== null);
-  const before = await readBefore(period, now, async (range) =>
-    toSteps(await readSums(orm, scope, { ...range, maxKeys: 0, ...narrowing })).filter(
-      (step) => step.metric === metric,
-    ),
-  );
+  const keys = ofKeys.filter((sum) => sum.metric === metric && sum.apiKeyId !== null);
+  const stacks = stacksOf(product, request, unsplit === undefined);
+  const by = stacks.find((name) => name === request.by) ?? (request.by && stacks[0]);
+  // The events of the period before are not read.
+  const before = isMixed
+    ? undefined
+    : await readBefore(period, now, async (range) =>
+        toSteps(await readSums(orm, scope, { ...range, maxKeys: 0, ...narrowing })).filter(
+          (step) => step.metric === metric,
+        ),
+      );
   const latest =
     own.length === 0 && subject === undefined ? await findLatest(orm, orgId, product.id) : undefined;
-  const isWhole = key === undefined && subject === undefined && narrowing.where.length === 0;
   const isCapped = period.range === 'month' && metric === product.usageMetric && !request.isOfSubject;
   const unitCap = isCapped ? product.unitCap : null;
   const quantityOf = (list: typeof steps) => sumDecimals(list.map((step) => step.quantity));
@@ -109,16 +119,21 @@ export async function readReport(
     /** Regardless of the key. */
     keys,
     keysBefore:
-      before && keys.length > 0
+      before && subject === undefined && keys.length > 0
         ? (await readSums(orm, scope, { ...before.same, maxKeys: MAX_KEYS, ...narrowing })).filter(
             (sum) => sum.metric === metric && sum.apiKeyId !== null,
           )
         : [],
     keyCount: keys[0]?.count ?? 0,
     narrowing,
+    /** A subject with an API key or a dimension, counted from the events. */
+    isMixed,
+    unsplit,
+    stacks,
+    by,
     /** By step; undefined for a single one. */
     series:
-      by === undefined || (by === 'key' && (key !== undefined || keys.length < 2))
+      by === undefined || (by === 'key' && keys.length < 2)
         ? undefined
         : await readSeries(deps, product, part, { by, metric, period }),
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
@@ -127,6 +142,21 @@ export async function readReport(
     balance: toCap({ unitCap, usedThisMonth }),
     projection: toProjection([...(before?.rows ?? []), ...steps], period, now),
   };
+}
+
+async function readOwnSums(orm: Orm, scope: UsageScope, period: Period, part: Narrowing, isMixed: boolean) {
+  const { from, to, stepMs } = period;
+  const range = { from, to, stepMs, maxKeys: MAX_KEYS, ...part };
+  const obstacle = await findObstacle(orm, scope, period);
+  const ofEvents =
+    part.subject === undefined || obstacle
+      ? undefined
+      : await readInTime<UsageSum>(orm, selectSums(scope, { ...range, isOfEvents: true }));
+  const unsplit = obstacle ?? (part.subject !== undefined && !ofEvents ? 'so many events' : undefined);
+  if (isMixed && unsplit)
+    throw fieldError('subject', `cannot be combined with another filter in a period of ${unsplit}`);
+  const sums = isMixed ? ofEvents! : await readSums(orm, scope, range);
+  return { sums, ofKeys: ofEvents ?? sums, unsplit };
 }
 
 /** The key with the keys that it was rotated from and to, the subject, and the values of dimensions. */
@@ -162,9 +192,10 @@ async function readSeries(
   stacking: Stacking,
 ) {
   const { by, metric, period } = stacking;
-  if (by !== 'key') return readByPart(db, part, product, stacking);
-  const rows = await readKeySteps(orm, part, { ...part, ...period, metric, maxKeys: MAX_SERIES });
-  return toKeySeries(rows, stepsOf(period)).filter(({ place }) => place <= MAX_SERIES);
+  if (by !== 'key') return readByPart({ orm, db }, part, product, stacking);
+  const range = { ...part, ...period, metric, maxKeys: MAX_SERIES, isOfEvents: part.subject !== undefined };
+  const rows = await readInTime<KeyStep>(orm, selectKeySteps(part, range));
+  return rows && toKeySeries(rows, stepsOf(period)).filter(({ place }) => place <= MAX_SERIES);
 }
 
 /** More than 31 days of the combinations that can have sums in one month, or of the largest subjects. */
@@ -172,47 +203,86 @@ const MAX_POINTS = 20_000;
 
 /** Undefined if there are too many points. */
 async function readByPart(
-  db: Context['db'],
+  { orm, db }: Pick<PageDeps, 'orm'> & Pick<Context, 'db'>,
   part: Part,
   { dimensions }: UsageProduct,
   { by, metric, period }: Stacking,
 ) {
   const { from, to, range } = period;
   const isSubject = by === 'subject';
+  const place = isSubject ? partPlaces.subject : dimensions.indexOf(by) + 1;
+  const isStored = isSubject ? !part.apiKeyIds && !part.where?.length : part.subject === undefined;
+  if (!isStored) {
+    const points = await readEventSteps(orm, part, { ...period, metric, place, limit: MAX_POINTS }, part);
+    return points && points.length < MAX_POINTS ? toSeries(points, by, period) : undefined;
+  }
   const points = await listSeries(db, {
     ...part,
     from,
     to,
     granularity: range === 'day' ? 'hour' : 'day',
     isByKey: false,
-    byDimension: isSubject ? undefined : dimensions.indexOf(by) + 1,
-    subjects: isSubject ? { only: part.subject } : undefined,
+    byDimension: isSubject ? undefined : place,
+    subjects: isSubject ? { only: undefined } : undefined,
     limit: MAX_POINTS,
   });
   if (points.length === MAX_POINTS) return undefined;
   const own = points.filter((point) => point.metric === metric);
-  return [...groupBy(own, ({ value, isOther }) => (isOther ? 'All others' : value || `No ${by}`))].map(
-    ([name, ofName]) => {
-      const byStart = new Map(ofName.map(({ start, quantity }) => [Date.parse(start), quantity]));
-      return { name, quantities: stepsOf(period).map((start) => byStart.get(start.getTime()) ?? '0') };
-    },
+  return toSeries(
+    own.map((point) => ({ ...point, start: Date.parse(point.start) })),
+    by,
+    period,
   );
 }
 
-/** @throws AppError for a part that the product does not have, or that is not stored */
-function placesOf(
+interface Point {
+  start: number;
+  quantity: string;
+  value?: string | null;
+  isOther?: boolean;
+}
+
+const toSeries = (points: readonly Point[], by: string, period: Period) =>
+  [...groupBy(points, ({ value, isOther }) => (isOther ? 'All others' : value || `No ${by}`))].map(
+    ([name, ofName]) => {
+      const byStart = new Map(ofName.map(({ start, quantity }) => [start, quantity]));
+      return { name, quantities: stepsOf(period).map((start) => byStart.get(start.getTime()) ?? '0') };
+    },
+  );
+
+const MAX_SPLIT_DAYS = 92;
+
+/** Credits, and a subject's usage by API key or dimension, are counted from the events. */
+async function findObstacle(orm: Orm, { orgId, productId, livemode }: UsageScope, { from, to }: Period) {
+  if (to.getTime() - from.getTime() > MAX_SPLIT_DAYS * DAY_MS) return `more than ${MAX_SPLIT_DAYS} days`;
+  const of = { productIds: [productId], livemode };
+  const archived = await findArchived(orm, orgId, { of, from: from.toISOString(), to: to.toISOString() });
+  return archived && 'archived events';
+}
+
+/** The parts that no filter has chosen. */
+function stacksOf(
   { dimensions, countsSubjects }: UsageProduct,
-  { by, values, subject, key, showsKeys }: UsageRequest,
-) {
+  { key, values, subject, showsKeys, isOfSubject }: UsageRequest,
+  isSplit: boolean,
+): string[] {
+  const isNarrow = key !== undefined || Object.keys(values).length > 0;
+  return [
+    ...(subject === undefined || isSplit
+      ? [
+          ...(showsKeys && key === undefined ? ['key'] : []),
+          ...dimensions.filter((name) => !Object.hasOwn(values, name)),
+        ]
+      : []),
+    ...(countsSubjects && subject === undefined && !isOfSubject && (isSplit || !isNarrow) ? ['subject'] : []),
+  ];
+}
+
+/** @throws AppError for a part that the product does not have */
+function placesOf({ dimensions, countsSubjects }: UsageProduct, { by, values, showsKeys }: UsageRequest) {
   const parts = [...(showsKeys ? ['key'] : []), ...dimensions, ...(countsSubjects ? ['subject'] : [])];
   if (by !== undefined && !parts.includes(by)) throw fieldError('by', `must be ${parts.join(', ')}`);
   const names = Object.keys(values);
-  if (by === 'subject' || subject !== undefined) {
-    const other =
-      key === undefined ? (names[0] ?? (by !== 'subject' && by !== 'key' ? by : undefined)) : 'key';
-    if (other !== undefined)
-      throw fieldError('by', `cannot be combined: sums of a subject by ${other} are not kept`);
-  }
   const unknown = names.find((name) => !dimensions.includes(name));
   if (unknown !== undefined) throw fieldError(DIMENSION + unknown, 'is not a dimension of this product');
   return Object.entries(values).map(([name, value]) => ({ place: dimensions.indexOf(name) + 1, value }));

@@ -20,7 +20,7 @@ import {
   selectSums,
 } from '../../../src/metering/events/page-queries.js';
 import { selectJoined, selectSumsSince } from '../../../src/metering/reports/credits/ledger.js';
-import { selectCosts } from '../../../src/metering/reports/credits/queries.js';
+import { selectEventParts, selectEventSteps } from '../../../src/metering/reports/credits/queries.js';
 import {
   selectBegun,
   selectEntrySums,
@@ -112,6 +112,8 @@ function statements(): Record<string, SQL> {
   const months = { from: new Date('2031-03-01T00:00:00Z'), to: new Date('2031-04-01T00:00:00Z') };
   const series = { orgId, productId: undefined, livemode: true, limit: 20_001, ...range };
   const bounds = { from: '2031-03-05T00:00:00Z', to: '2031-03-20T00:00:00Z' };
+  const hour = { ...range, to: new Date('2031-03-01T01:00:00Z') };
+  const part = { apiKeyIds: [tenant.key.id], subject: '', where: [{ place: 1, value: '' }] };
   const account = { orgId, livemode: true };
   const after = { occurredAt: '2031-03-10T00:00:00.000000Z', idempotencyKey: 'live 00000007' };
   const newest = { order: 'newest first', limit: 51 } as const;
@@ -126,7 +128,19 @@ function statements(): Record<string, SQL> {
       maxKeys: 5,
     }),
     months: selectMonths(orgId),
-    costs: selectCosts(scope, { ...range, stepMs: 86_400_000, metric: 'calls' }, { apiKeyIds: [orgId] }),
+    'sums of a subject by API key': selectSums(scope, {
+      ...hour,
+      ...part,
+      stepMs: 86_400_000,
+      maxKeys: 50,
+      isOfEvents: true,
+    }),
+    'steps of a subject': selectEventSteps(
+      scope,
+      { ...hour, stepMs: 86_400_000, metric: 'calls', place: 1, limit: 20_000 },
+      part,
+    ),
+    'parts of a subject': selectEventParts(scope, { ...hour, metric: 'calls', places: [0, -1, 1] }, part),
     latest: selectLatest(orgId, tenant.product.id),
     event: selectEvent(orgId, 'live 00000001'),
     'events by the start of their key': selectEventsFrom(orgId, 'live 0000000', 6),
@@ -173,12 +187,7 @@ function statements(): Record<string, SQL> {
       productId: tenant.product.id,
       grantId: tenant.product.id,
     }),
-    'lines of a statement': selectPriceLines(
-      account,
-      { ...range, to: new Date('2031-03-01T01:00:00Z') },
-      [tenant.product.id],
-      100,
-    ),
+    'lines of a statement': selectPriceLines(account, hour, [tenant.product.id], 100),
     'totals of a statement': selectTotals(account, months),
     'facts of a statement': selectMonthFacts(account, months, new Date('2030-01-01T00:00:00Z')),
     entitlements: selectBalances(orgId, '2031-03-01', { after: undefined, limit: 51 }),
@@ -203,6 +212,9 @@ it.each([
   'products',
   'product',
   'sums',
+  'sums of a subject by API key',
+  'steps of a subject',
+  'parts of a subject',
   'months',
   'latest',
   'event',

@@ -394,6 +394,48 @@ describe('the parts', () => {
     expect(ofBen).toMatch(/By subject .* ada 5 2\.5 45\.5% ben 5 2\.5 45\.5% cleo 1 0\.5 9\.1%/);
   });
 
+  it.each([null, '0.5'])(
+    'of a subject combine with every other filter and stack at a price of %s',
+    async (price) => {
+      const { key, other, open, csv } = await divided(price);
+      const numbers = (quantity: number, shown: string) =>
+        `${quantity} ${price === null ? 1 : quantity / 2} ${shown}`;
+      const ofBen = await open('?subject=ben');
+      const text = textOf(ofBen.text);
+      expect(text).toContain('Used 5 calls in 2 events');
+      expect(text).toMatch(/Stacked by API key Model Region Days/);
+      expect(text).toMatch(/By API key .* the runtime org_live_\w+… 5 2(\.5)? 100\.0% By/);
+      expect(text).toMatch(
+        new RegExp(`By region .* eu ${numbers(3, '60.0%')} us &amp; ca ${numbers(2, '40.0%')}`),
+      );
+      expect((await open('?subject=ben&by=region')).text).toContain(
+        '15 Mar 2031: 5 calls\neu 3\nus &amp; ca 2',
+      );
+      const both = textOf((await open('?subject=ben&dimension.region=eu')).text);
+      expect(both).toContain('Used 3 calls in 1 event');
+      expect(both).toContain('Subject: ben × (remove)');
+      expect(both).toMatch(/By region .* eu 3 .* us &amp; ca 2 /);
+      expect(both).toMatch(/By subject .* ben 3 .* cleo 1 /);
+      expect(await csv('?subject=ben&dimension.region=eu')).toMatchObject([{ quantity: '3', events: '1' }]);
+      const ofKey = await open(`?key=${key.id}&by=subject`);
+      expect(ofKey.text).toContain('15 Mar 2031: 10 calls\nada 5\nben 5');
+      expect(textOf(ofKey.text)).toMatch(/By subject .* ada 5 .* ben 5 /);
+      expect(textOf((await open(`?key=${other.id}&subject=cleo&dimension.model=small`)).text)).toContain(
+        'Used 1 call',
+      );
+      const long = '&range=custom&from=2031-01-01&to=2031-12-31';
+      expect(textOf((await open(`?subject=ben${long}`)).text)).toContain('Used 5 calls in 2 events');
+      expect(textOf((await open(`?subject=ben${long}`)).text)).toContain(
+        'Subjects cannot be combined with other parts in a period of more than 92 days.',
+      );
+      const refused = await open(`?subject=ben&dimension.region=eu${long}`);
+      expect(refused.status).toBe(400);
+      expect(textOf(refused.text)).toContain(
+        'Cannot be combined with another filter in a period of more than 92 days',
+      );
+    },
+  );
+
   it('narrow everything by a click, together with a key, until they are removed', async () => {
     const { open, key } = await divided();
     const whole = (await open()).text;
@@ -409,11 +451,6 @@ describe('the parts', () => {
     expect(hrefOf(page.replaceAll(' aria-current="true"', ''), 'small')).not.toContain('model');
     expect(hrefOf(page, 'large')).toContain('dimension.model=large');
     expect(textOf(page)).toContain('Left 989 of 1,000 for the whole product, 1.1% used');
-    // Sums of subjects are not kept by dimension.
-    expect(textOf(page)).not.toContain('By subject');
-    const subjects = /href="([^"]*)">Show subjects of the whole product/.exec(page)![1]!;
-    const bySubject = await open(subjects.replaceAll('&amp;', '&').slice('/dashboard/usage'.length));
-    expect(textOf(bySubject.text)).toMatch(/Used 11 calls .* By subject /);
     const both = hrefOf(page, 'us &amp; ca');
     expect(textOf((await open(both.slice('/dashboard/usage'.length))).text)).toContain('Used 2 calls');
     const ofKey = (await open(`?dimension.region=eu&by=model&key=${key.id}`)).text;
@@ -429,7 +466,6 @@ describe('the parts', () => {
     ['dimension.model=%00', 'Must be 1 to 64 characters'],
     ['dimension.model=a&dimension.model=b', 'Must appear only once.'],
     ['dimension.__proto__=a', 'Not a dimension of this product.'],
-    ['subject=ada&dimension.model=large', 'sums of a subject by model are not kept'],
     ['by=subject&key=00000000-0000-0000-0000-000000000000', 'of your Organization.'],
   ])('%s answers: %s', async (query, message) => {
     const { open } = await divided();

@@ -3,7 +3,7 @@ import { sqlState, type Orm } from '../../../core/db/client.js';
 import { selectRow, selectRows, textArray, timeText } from '../../../core/db/sql.js';
 import { ownRows, type AccountId } from '../../credit-grants/queries.js';
 import { SEPARATOR_SQL } from '../../entitlements/dimensions.js';
-import { rootsOf, type Narrowing, type UsageScope } from '../../events/page-queries.js';
+import { countedEvents, rootsOf, type Narrowing, type UsageScope } from '../../events/page-queries.js';
 
 interface Range {
   from: Date;
@@ -70,62 +70,53 @@ export const MAX_PARTS = 20;
 /** Time limit for reading the events. */
 const PARTS_MS = 4_000;
 
-/** With one subject, one API key or one value of a dimension. */
-export interface CostPart {
-  /** `costPlaces`, or the dimension's place, from 1. */
+/** The events with one subject, one API key or one value of a dimension. */
+export interface EventPart {
   place: number;
   value: string | null;
   /** All parts that are not among the largest. */
   isOther: boolean;
+  quantity: string;
+  events: string;
   credits: string;
   count: number;
 }
 
-/** Events and corrections at the recorded prices, by the time when the events occurred. */
-function costsOf({ orgId, productId, livemode }: UsageScope, { from, to }: Range): SQL {
-  const rows = (
-    row: SQL,
-  ) => sql`${row}.org_id = ${orgId}::uuid and ${row}.product_id = ${productId}::uuid and ${row}.livemode = ${livemode}
-      and ${row}.occurred_at >= ${from.toISOString()}::timestamptz and ${row}.occurred_at < ${to.toISOString()}::timestamptz`;
-  return sql`
-    select e.api_key_id, e.occurred_at, e.metric, e.subject, e.dimensions, e.quantity * e.credit_price as credits
-    from usage_events e where ${rows(sql`e`)} and e.credit_price > 0
-    union all
-    select e.api_key_id, e.occurred_at, e.metric, e.subject, e.dimensions, (c.quantity - c.previous_quantity) * c.credit_price
-    from usage_corrections c
-    join usage_events e on e.org_id = ${orgId}::uuid and e.idempotency_key = c.idempotency_key and e.occurred_at = c.occurred_at
-    where ${rows(sql`c`)} and c.credit_price > 0`;
-}
+/** A dimension has its own place, from 1. */
+export const partPlaces = { subject: 0, key: -1 };
 
-export const costPlaces = { subject: 0, key: -1 };
+const valueAt = (place: number, key: SQL): SQL =>
+  place === partPlaces.subject
+    ? sql`subject`
+    : place === partPlaces.key
+      ? key
+      : sql`split_part(dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) collate "C"`;
 
-/** A rotated key and its successor are one. */
-export function selectCostParts(
+const amounts = sql`trim_scale(sum(quantity))::text as quantity, sum(events)::text as events, trim_scale(sum(credits))::text as credits`;
+
+/** A rotated key and its successor are one. The parts with the most credits, or else the largest. */
+export function selectEventParts(
   scope: UsageScope,
   { places, metric, ...range }: Range & { places: readonly number[]; metric: string },
   part: Narrowing,
 ): SQL {
-  const values = places.map((place) =>
-    place === costPlaces.subject
-      ? sql`(0, s.subject)`
-      : place === costPlaces.key
-        ? sql`(-1, coalesce(r.root, s.api_key_id)::text)`
-        : sql`(${place}::int, split_part(s.dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) collate "C")`,
-  );
+  const key = sql`coalesce(r.root, s.api_key_id)::text`;
+  const values = places.map((place) => sql`(${place}::int, ${valueAt(place, key)})`);
   return sql`
-  with ${rootsOf(scope.orgId)}, cost as (${costsOf(scope, range)}
-  ), sums as (
-    select api_key_id, subject, dimensions, sum(credits) as credits from cost where ${isOf(metric, part)} group by 1, 2, 3
+  with ${rootsOf(scope.orgId)}, sums as (
+    select api_key_id, subject, dimensions, sum(quantity) as quantity, sum(events) as events, sum(credits) as credits
+    from (${countedEvents(scope, range)}) e where ${isOf(metric, part)} group by 1, 2, 3
   ), ranked as (
-    select v.place, v.value, sum(s.credits) as credits, row_number() over (partition by v.place order by sum(s.credits) desc, v.value) as rank
+    select v.place, v.value, sum(s.quantity) as quantity, sum(s.events) as events, sum(s.credits) as credits,
+      row_number() over (partition by v.place order by sum(s.credits) desc, sum(s.quantity) desc, v.value) as rank
     from sums s left join roots r on r.id = s.api_key_id cross join lateral (values ${sql.join(values, sql`, `)}) as v (place, value)
     group by 1, 2
   )
-  select place::int, case when rank <= ${MAX_PARTS} then value end as value, rank > ${MAX_PARTS} as "isOther",
-    trim_scale(sum(credits))::text as credits, count(*)::int as count
-  from ranked where credits > 0
+  select place::int, case when rank <= ${MAX_PARTS} then value end as value, rank > ${MAX_PARTS} as "isOther", ${amounts},
+    count(*)::int as count
+  from ranked
   group by 1, 2, 3
-  order by 1, 3, sum(credits) desc, 2`;
+  order by 1, 3, sum(credits) desc, sum(quantity) desc, 2`;
 }
 
 const isOf = (metric: string, { apiKeyIds, where = [], subject }: Narrowing) =>
@@ -140,36 +131,43 @@ const isOf = (metric: string, { apiKeyIds, where = [], subject }: Narrowing) =>
 
 const CANCELLED = '57014';
 
-/** By step and API key, or by step for a subject. */
-export function selectCosts(
+interface EventSteps extends Range {
+  stepMs: number;
+  metric: string;
+  /** Undefined for the sums of each step. */
+  place: number | undefined;
+  limit: number;
+}
+
+/** By step and by the values at a place. */
+export const selectEventSteps = (
   scope: UsageScope,
-  { stepMs, metric, ...range }: Range & { stepMs: number; metric: string },
+  { stepMs, metric, place, limit, ...range }: EventSteps,
   part: Narrowing,
-): SQL {
-  return sql`
-  select (extract(epoch from start) * 1000)::float8 as start, api_key_id::text as "apiKeyId", trim_scale(sum(credits))::text as credits
+): SQL => sql`
+  select (extract(epoch from start) * 1000)::float8 as start, value, ${amounts}
   from (
     select date_bin(make_interval(secs => ${stepMs / 1000}), occurred_at, timestamptz '2000-01-01 00:00:00+00') as start,
-      ${part.subject === undefined ? sql`api_key_id` : sql`null::uuid as api_key_id`}, credits
-    from (${costsOf(scope, range)}) e where ${isOf(metric, part)}
+      ${place === undefined ? sql`null::text` : valueAt(place, sql`api_key_id::text`)} as value, quantity, events, credits
+    from (${countedEvents(scope, range)}) e where ${isOf(metric, part)}
   ) c
-  group by 1, 2`;
-}
+  group by 1, 2
+  limit ${limit}`;
 
-interface Cost {
+interface EventStep extends Pick<EventPart, 'value' | 'quantity' | 'events' | 'credits'> {
   /** In milliseconds. */
   start: number;
-  apiKeyId: string | null;
-  credits: string;
 }
 
-export const readCosts = (orm: Orm, ...query: Parameters<typeof selectCosts>): Promise<Cost[] | undefined> =>
-  readInTime(orm, selectCosts(...query));
-
-export const readCostParts = (
+export const readEventSteps = (
   orm: Orm,
-  ...query: Parameters<typeof selectCostParts>
-): Promise<CostPart[] | undefined> => readInTime(orm, selectCostParts(...query));
+  ...query: Parameters<typeof selectEventSteps>
+): Promise<EventStep[] | undefined> => readInTime(orm, selectEventSteps(...query));
+
+export const readEventParts = (
+  orm: Orm,
+  ...query: Parameters<typeof selectEventParts>
+): Promise<EventPart[] | undefined> => readInTime(orm, selectEventParts(...query));
 
 /** Undefined if there are too many events to read in time. */
 export async function readInTime<T>(orm: Orm, query: SQL): Promise<T[] | undefined> {
