@@ -105,6 +105,7 @@ const usages = {
       quantity: '1',
       reason: 'Counted twice',
       correctionKey: uuid(),
+      step: 'save',
     }),
     own: managersForm,
     foreign: noManagersForm,

@@ -101,6 +101,24 @@ export function change<T>(
   );
 }
 
+class RolledBack extends Error {
+  readonly result: unknown;
+
+  constructor(result: unknown) {
+    super('rolled back');
+    this.result = result;
+  }
+}
+
+/** Nothing stays changed, so the result says what the change would do. */
+export const rehearse = <T>(deps: ChangeDeps, by: Authority, work: (tx: Tx) => Promise<T>): Promise<T> =>
+  change(deps, by, async (tx): Promise<T> => {
+    throw new RolledBack(await work(tx));
+  }).catch((error: unknown) => {
+    if (error instanceof RolledBack) return error.result as T;
+    throw error;
+  });
+
 /** For high-traffic transactions that take other locks first; use `change` for everything else. */
 export async function confirmAuthority(tx: Orm, by: Authority, now: Date): Promise<Tx> {
   await by.confirm(tx, now);

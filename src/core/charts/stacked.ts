@@ -46,16 +46,18 @@ export function toStackedChart(input: StackedInput) {
   const totals = steps.map((_, i) => sumDecimals(series.map(({ values }) => values[i] ?? '0')));
   const bars = steps.map(({ axis, name, href }, i) => {
     const parts = series.flatMap(({ name, values: { [i]: value = '0' } }) =>
-      value === '0' ? [] : [`${name} ${formatDecimal(value)}`],
+      value === '0' ? [] : [`${name} ${formatDecimal(roundAs(totals[i]!, value))}`],
     );
     const named = series.length > 1 && parts.length > 0 ? parts.map((part) => `\n${part}`).join('') : '';
     const estimate = estimates?.[i] ?? 0;
     const estimated = estimate > 0 ? `\nestimated ${formatEstimate(Number(totals[i]) + estimate)}` : '';
     const compared =
-      before?.values[i] === undefined ? '' : `\n${before.name} ${formatDecimal(before.values[i])}`;
+      before?.values[i] === undefined
+        ? ''
+        : `\n${before.name} ${formatDecimal(roundAs(totals[i]!, before.values[i]))}`;
     return {
       axis,
-      label: `${name}: ${format(totals[i]!)}${named}${estimated}${compared}`,
+      label: `${name}: ${format(roundAs(totals[i]!))}${named}${estimated}${compared}`,
       value: Number(totals[i]),
       parts: series.map(({ values }) => Number(values[i] ?? '0')),
       estimate,
@@ -96,6 +98,10 @@ export function toStackedChart(input: StackedInput) {
     };
   }
 }
+
+/** The figures of a bar have the digits of its total. */
+const roundAs = (total: string, value = total): string =>
+  roundFigure(total) === total ? value : String(Math.round(Number(value) * 100) / 100);
 
 /** Running totals. */
 function addUp(values: readonly string[]): string[] {

@@ -1,12 +1,8 @@
 import { decodeDimensions } from '../entitlements/dimensions.js';
-import { sql } from 'drizzle-orm';
 import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
-import type { Source } from '../../accounts/identity/source.js';
-import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRow } from '../../core/db/sql.js';
-import { compareDecimals, toPlainDecimal } from '../../core/decimal.js';
+import { toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import type { Context } from '../../core/http/context.js';
@@ -20,16 +16,13 @@ import {
   type FormFields,
   type FormState,
 } from '../../core/pages/form.js';
-import { formatDecimal } from '../../core/pages/format.js';
+import { DAY_MS } from '../../core/time.js';
 import { pageRouter } from '../../core/pages/layout.js';
-import { DAY_MS, monthOf } from '../../core/time.js';
 import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
-import { correctEvents } from '../corrections/corrections.js';
-import { readCredits } from '../credit-grants/credits.js';
 import { creditsOf, parseEventsRequest, readEventPage } from '../events/events.js';
 import { rangeSchemas } from '../events/page-schema.js';
-import { currentQuantity, findEvent, listEventsFrom, type EventRow } from '../events/event-queries.js';
+import { currentQuantity, findEvent, listEventsFrom } from '../events/event-queries.js';
 import {
   chooseProduct,
   eventScopeOf,
@@ -39,20 +32,12 @@ import {
   toProductOptions,
 } from '../reports/choices.js';
 import { toEventsCsv } from '../reports/csv.js';
-import { correctionFields, toFieldError } from '../reports/correction-pages.js';
+import { correctionFields, makeCorrection } from '../reports/correction-pages.js';
 import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
 
 /** `why` as in forms that an older version has shown. */
 const { reason: why, ...otherFields } = correctionFields;
-const correctionSchema = z.object({
-  idempotencyKey: text(255),
-  why,
-  ...otherFields,
-  quantity: z
-    .string()
-    .refine((typed) => !/^\s*[-−]/.test(typed), 'must not be below 0')
-    .pipe(otherFields.quantity),
-});
+const correctionSchema = z.object({ idempotencyKey: text(255), why, ...otherFields });
 const keySchema = correctionSchema.pick({ idempotencyKey: true });
 
 /** For a search by key. */
@@ -172,27 +157,19 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
       const { why: reason, ...input } = parseInput(correctionSchema, given(fields));
       const form = { values: fields, errors: {}, problem: undefined };
       if (step === 'edit') return show(req, res, form);
-      const corrections = [{ ...input, reason, quantity: toPlainDecimal(input.quantity, 0) }];
-      const event = await findEvent(orm, orgId, input.idempotencyKey);
-      if (!event) throw noEvent();
-      const correct = (tx: Tx, source: Source) =>
-        correctEvents(tx, { orgId, livemode: undefined, by: 'operator', corrections }, source);
-      const counted = currentQuantity(event);
-      if (step !== 'save' && compareDecimals(corrections[0]!.quantity, counted) === 0)
-        throw fieldError('quantity', `is already ${formatDecimal(counted)}`);
-      const toError = toFieldError(noEvent());
-      if (step === 'save') {
-        await changeAsOperator(deps, req, res, correct).catch(toError);
+      const effect = await makeCorrection(orm, {
+        orgId,
+        by: 'operator',
+        correction: { ...input, reason, quantity: toPlainDecimal(input.quantity, 0) },
+        noEvent: noEvent(),
+        make: step === 'save' ? (work) => changeAsOperator(deps, req, res, work) : undefined,
+        rehearse: (work) => rehearseAsOperator(deps, req, res, work),
+      });
+      if (!effect) {
         const back = `${base(slug)}?${textField(fields, 'place') ?? ''}`;
         const { idempotencyKey: corrected } = input;
         return res.redirect(303, `${toAddress(back, { done: 'corrected', corrected })}#corrected`);
       }
-      const effect = await rehearseAsOperator(deps, req, res, async (tx, source) => {
-        const before = await readSums(tx, orgId, event, source.at);
-        await correct(tx, source);
-        const after = await readSums(tx, orgId, event, source.at);
-        return before.map((one, i) => ({ ...one, after: after[i]!.before }));
-      }).catch(toError);
       await show(req, res, form, effect);
     },
     show,
@@ -208,36 +185,3 @@ const given = (fields: FormFields) => ({
 });
 
 const noEvent = () => new AppError('event_not_found', 'This customer has no such event.');
-
-/** The sums that a correction of the event changes. */
-async function readSums(orm: Orm, orgId: string, event: EventRow, at: Date) {
-  const { idempotencyKey, productSlug, metric, livemode, creditPrice } = event;
-  const occurredMs = Date.parse(event.occurredAt);
-  const day = new Date(Math.floor(occurredMs / DAY_MS) * DAY_MS);
-  const month = monthOf(occurredMs);
-  const own = sql`org_id = ${orgId}::uuid and livemode = ${livemode} and metric = ${metric}
-    and product_id = (select id from products where slug = ${productSlug})`;
-  const sums = await selectRow<{ day: string; month: string }>(
-    orm,
-    sql`select
-      (select trim_scale(coalesce(sum(quantity), 0))::text from usage_hours
-        where ${own} and hour >= ${day.toISOString()}::timestamptz and hour < ${day.toISOString()}::timestamptz + interval '1 day') as day,
-      (select trim_scale(coalesce(sum(quantity), 0))::text from usage_totals where ${own} and period = ${month}::date) as month`,
-  );
-  const counted = currentQuantity((await findEvent(orm, orgId, idempotencyKey))!);
-  const unit = metric;
-  return [
-    { label: 'This event', unit, before: counted },
-    { label: 'Its day (UTC)', unit, before: sums!.day },
-    { label: 'Its month (UTC)', unit, before: sums!.month },
-    ...(creditPrice === '0'
-      ? []
-      : [
-          {
-            label: 'Credits left',
-            unit: 'credits',
-            before: (await readCredits(orm, { orgId, livemode }, at)).balance,
-          },
-        ]),
-  ];
-}

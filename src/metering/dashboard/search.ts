@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { selectFromAll } from '../../core/db/shards.js';
 import type { Context } from '../../core/http/context.js';
 import { toAddress } from '../../core/pages/address.js';
-import { formatDecimal } from '../../core/pages/format.js';
+import { formatDay, formatDecimal, formatUnit } from '../../core/pages/format.js';
 import {
   findPages,
   MAX_HITS,
@@ -43,7 +43,7 @@ export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember
         hits: events.map(({ idempotencyKey, productName, quantity, metric, occurredAt }) => ({
           href: toAddress('/dashboard/usage', { event: idempotencyKey }),
           name: idempotencyKey,
-          note: `${formatDecimal(quantity)} ${metric} of ${productName}, ${occurredAt.slice(0, 10)}`,
+          note: `${formatDecimal(quantity)} ${formatUnit(quantity, metric)} of ${productName}, ${formatDay(new Date(occurredAt))}`,
         })),
       },
     ];

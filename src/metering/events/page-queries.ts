@@ -76,7 +76,7 @@ export interface UsageScope {
   livemode: boolean;
 }
 
-/** For one time step (`start`) or one API key (`apiKeyId`); the other field is null. */
+/** For one time step (`start`), one API key (`apiKeyId`), or both. */
 export interface UsageSum {
   metric: string;
   start: string | null;
@@ -88,7 +88,7 @@ export interface UsageSum {
   /** Sum of the requested key, or of all; null if the key has no usage here. */
   keyQuantity: string | null;
   keyEvents: string | null;
-  /** Sums of this kind. For API keys, only the largest are returned. */
+  /** All sums of this kind. */
   count: number;
 }
 
@@ -105,6 +105,8 @@ interface SumRange extends Narrowing {
   to: Date;
   stepMs: number;
   maxKeys: number;
+  /** API keys with sums by step. */
+  maxSeries?: number;
   /** Reads a subject's events instead of its stored sums. */
   isOfEvents?: boolean;
 }
@@ -148,10 +150,7 @@ export function countedEvents(
 }
 
 /** The sums of a range, with the first one of each key's rotations. */
-function sumsOf(
-  scope: UsageScope,
-  { from, to, stepMs, where = [], subject, isOfEvents }: Omit<SumRange, 'maxKeys'>,
-): SQL {
+function sumsOf(scope: UsageScope, { from, to, stepMs, where = [], subject, isOfEvents }: SumRange): SQL {
   const { orgId, productId, livemode } = scope;
   const at = isOfEvents ? sql`occurred_at` : subject === undefined ? sql`hour` : sql`slot`;
   const isOwn = sql`h.org_id = ${orgId}::uuid and h.product_id = ${productId}::uuid and h.livemode = ${livemode}
@@ -171,80 +170,51 @@ function sumsOf(
   return sql`${keys} from ${rows}${sql.join(isWanted)}`;
 }
 
-/** By step and by API key, in one pass over the hourly sums. Only the keys with the largest sums. */
+/** By step, by API key, and by both, in one pass. Only the keys with the largest sums. */
 export function selectSums(scope: UsageScope, range: SumRange): SQL {
-  const { apiKeyIds, maxKeys } = range;
+  const { apiKeyIds, maxKeys, maxSeries = 0 } = range;
   // Without a key, the database computes the same expression once.
   const ofKey = apiKeyIds ? sql`filter (where key_id = any (${textArray(apiKeyIds)}::uuid[]))` : sql``;
   const kind = sql`grouping(start, api_key_id)`;
+  const both = maxSeries > 0 ? sql`, (metric, start, api_key_id)` : sql``;
   return sql`
   with ${rootsOf(scope.orgId)}
   select s.metric, ${timeText(sql`s.start`)} as start, s.api_key_id::text as "apiKeyId", k.name as "keyName", k.prefix as "keyPrefix",
     trim_scale(s.quantity)::text as quantity, s.events::text, trim_scale(s.key_quantity)::text as "keyQuantity", s.key_events::text as "keyEvents",
     s.count::int
   from (
-    select metric, start, api_key_id, ${kind} as kind, sum(quantity) as quantity, sum(events) as events,
-      sum(quantity) ${ofKey} as key_quantity, sum(events) ${ofKey} as key_events,
-      row_number() over (partition by metric, ${kind} order by sum(quantity) desc, sum(events) desc, api_key_id) as place,
-      count(*) over (partition by metric, ${kind}) as count
-    from (${sumsOf(scope, range)}) h
-    group by grouping sets ((metric, start), (metric, api_key_id))
+    select *, count(*) over (partition by metric, kind) as count,
+      dense_rank() over (partition by metric, kind order by whole desc, whole_events desc, api_key_id) as place
+    from (
+      select metric, start, api_key_id, ${kind} as kind, sum(quantity) as quantity, sum(events) as events,
+        sum(quantity) ${ofKey} as key_quantity, sum(events) ${ofKey} as key_events,
+        sum(sum(quantity)) over (partition by metric, ${kind}, api_key_id) as whole,
+        sum(sum(events)) over (partition by metric, ${kind}, api_key_id) as whole_events
+      from (${sumsOf(scope, range)}) h
+      group by grouping sets ((metric, start), (metric, api_key_id)${both})
+    ) g
   ) s
   ${keyOf(scope.orgId)}
-  where s.api_key_id is null or s.place <= ${maxKeys}
+  where s.api_key_id is null or s.place <= case when s.start is null then ${maxKeys}::int else ${maxSeries}::int end
   order by s.metric, s.kind, s.start, s.place`;
 }
 
 export const readSums = (orm: Orm, scope: UsageScope, range: SumRange): Promise<UsageSum[]> =>
   selectRows(orm, selectSums(scope, range));
 
-/** By one API key, or by all keys that are not among those with the most usage. */
-export interface KeyStep {
-  /** By usage; all remaining keys share the last place. */
-  place: number;
-  name: string | null;
-  prefix: string | null;
-  /** In milliseconds. */
-  start: number;
-  quantity: string;
-}
-
-type KeyStepRange = Omit<SumRange, 'apiKeyIds'> & { metric: string };
-
-/** A rotated key and its successor are one. */
-export const selectKeySteps = (scope: UsageScope, { metric, maxKeys, ...range }: KeyStepRange): SQL => sql`
-  with ${rootsOf(scope.orgId)}, sums as (
-    select api_key_id, sum(quantity) as quantity, sum(events) as events, start
-    from (${sumsOf(scope, range)}) h
-    where metric = ${metric}
-    group by api_key_id, start
-  ), ranked as (
-    select api_key_id,
-      row_number() over (order by sum(quantity) desc, sum(events) desc, api_key_id) as place
-    from sums group by api_key_id
-  )
-  select s.place::int, k.name, k.prefix, (extract(epoch from s.start) * 1000)::float8 as start,
-    trim_scale(s.quantity)::text as quantity
-  from (
-    select least(place, ${maxKeys + 1}::int) as place, case when place <= ${maxKeys} then sums.api_key_id end as api_key_id, start,
-      sum(quantity) as quantity
-    from sums join ranked on ranked.api_key_id = sums.api_key_id
-    group by 1, 2, 3
-  ) s
-  ${keyOf(scope.orgId)}
-  order by s.place, s.start`;
-
 /** Each series has a quantity for every step. Keys of the same name show prefixes. */
-export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {
-  const byPlace = [...groupBy(rows, ({ place }) => place).values()];
-  const byName = groupBy(byPlace, ([first]) => first!.name);
-  return byPlace.map((own) => {
-    const { place, name, prefix } = own[0]!;
-    const isShared = prefix !== null && byName.get(name)!.length > 1;
-    const byStart = new Map(own.map(({ start, quantity }) => [start, quantity]));
+export function toKeySeries(
+  sums: readonly Pick<UsageSum, 'apiKeyId' | 'keyName' | 'keyPrefix' | 'start' | 'quantity'>[],
+  steps: readonly Date[],
+) {
+  const byKey = [...groupBy(sums, ({ apiKeyId }) => apiKeyId).values()];
+  const byName = groupBy(byKey, ([first]) => first!.keyName);
+  return byKey.map((own) => {
+    const { keyName, keyPrefix } = own[0]!;
+    const isShared = keyPrefix !== null && byName.get(keyName)!.length > 1;
+    const byStart = new Map(own.map(({ start, quantity }) => [Date.parse(start!), quantity]));
     return {
-      place,
-      name: isShared ? `${name} (${prefix}…)` : (name ?? 'Operator'),
+      name: isShared ? `${keyName} (${keyPrefix}…)` : (keyName ?? 'Operator'),
       quantities: steps.map((step) => byStart.get(step.getTime()) ?? '0'),
     };
   });

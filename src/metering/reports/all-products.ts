@@ -100,7 +100,7 @@ export async function readAllProducts(
         cap: isThisMonth ? toCap({ unitCap, usedThisMonth: sumOf(own, 'quantity') }) : undefined,
       })),
     ),
-    parts: [toPart(rows, unit, total, request)],
+    parts: rows.length > 0 ? [toPart(rows, unit, total, request)] : [],
   };
 }
 

@@ -1,8 +1,15 @@
 import type { Request, RequestHandler, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
-import { change } from '../../accounts/audit/audit.js';
-import { toPlainDecimal } from '../../core/decimal.js';
+import { sql } from 'drizzle-orm';
+import { change, rehearse } from '../../accounts/audit/audit.js';
+import type { Source } from '../../accounts/identity/source.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { selectRow } from '../../core/db/sql.js';
+import { formatDecimal } from '../../core/pages/format.js';
+import { DAY_MS, monthOf } from '../../core/time.js';
+import { readCredits } from '../credit-grants/credits.js';
+import { compareDecimals, multiplyDecimals, toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { parseInput, text } from '../../core/http/validate.js';
@@ -20,7 +27,7 @@ import { byMember } from '../../accounts/identity/session/authority.js';
 import { personSource, requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import { managingRoles } from '../../accounts/organizations/table.js';
 import { creditsOf } from '../events/events.js';
-import { currentQuantity, findEvent } from '../events/event-queries.js';
+import { currentQuantity, findEvent, type EventRow } from '../events/event-queries.js';
 import { amount } from '../events/page-schema.js';
 import { CORRECTION_PATH } from './event-view.js';
 import { USAGE_PATH } from './report-view.js';
@@ -32,8 +39,18 @@ const aboutSchema = z.object({
   idempotencyKey: shape.idempotencyKey,
   what: z.enum(['amend', 'void'], 'must be amend or void').default('amend'),
 });
-export const correctionFields = { quantity: amount, reason: text(200), correctionKey: z.uuid() };
-const formSchema = aboutSchema.extend({ ...correctionFields, quantity: amount.optional() });
+export const correctionFields = {
+  quantity: z
+    .string()
+    .refine((typed) => !/^\s*[-−]/.test(typed), 'must not be below 0')
+    .pipe(amount),
+  reason: text(200),
+  correctionKey: z.uuid(),
+};
+const formSchema = aboutSchema.extend({
+  ...correctionFields,
+  quantity: correctionFields.quantity.optional(),
+});
 
 export function addCorrectionPages(router: Router, context: Context): void {
   const { db, clock } = context;
@@ -55,27 +72,34 @@ export function addCorrectionPages(router: Router, context: Context): void {
         idempotencyKey: textField(fields, 'idempotencyKey'),
       });
       if (what === 'amend' && quantity === undefined) throw fieldError('quantity', 'is required');
-      const { orgId } = sessionOf(res);
-      const corrections = [
-        {
+      const form = { ...newForm(), values: fields };
+      if (fields.step === 'edit') return show(req, res, form);
+      const source = personSource(req, res, clock);
+      const effect = await makeCorrection(db.orm, {
+        orgId: sessionOf(res).orgId,
+        by: 'member',
+        correction: {
           idempotencyKey,
           quantity: what === 'void' ? '0' : toPlainDecimal(quantity!, 0),
           reason,
           correctionKey,
         },
-      ];
-      const source = personSource(req, res, clock);
-      const request = { orgId, livemode: undefined, by: 'member', corrections } as const;
-      await change(context, byMember(res), (tx) => correctEvents(tx, request, source)).catch(
-        toFieldError(noEvent()),
-      );
-      res.redirect(303, toAddress(USAGE_PATH, { event: idempotencyKey, done: 'corrected' }));
+        noEvent: noEvent(),
+        make:
+          fields.step === 'save'
+            ? (work) => change(context, byMember(res), (tx) => work(tx, source))
+            : undefined,
+        rehearse: (work) => rehearse(context, byMember(res), (tx) => work(tx, source)),
+      });
+      if (!effect)
+        return res.redirect(303, toAddress(USAGE_PATH, { event: idempotencyKey, done: 'corrected' }));
+      await show(req, res, form, effect);
     },
     show,
     codes: new Set(['idempotency_conflict']),
   });
 
-  async function show(req: Request, res: Response, form: FormState): Promise<void> {
+  async function show(req: Request, res: Response, form: FormState, effect?: object[]): Promise<void> {
     const { values } = form;
     const about = { idempotencyKey: values.idempotencyKey, what: values.what };
     const { idempotencyKey, what } = parseInput(aboutSchema, about);
@@ -91,6 +115,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
       isVoid: what === 'void',
       event,
       counted,
+      effect,
       cost: event.creditPrice === '0' ? undefined : creditsOf(event),
       eventHref: toAddress(USAGE_PATH, { event: idempotencyKey }),
       action: CORRECTION_PATH,
@@ -100,8 +125,80 @@ export function addCorrectionPages(router: Router, context: Context): void {
 
 const noEvent = () => new AppError('event_not_found', 'Your Organization has no such event.');
 
+type Work<T> = (tx: Tx, source: Source) => Promise<T>;
+
+interface Correction {
+  orgId: string;
+  by: 'member' | 'operator';
+  correction: { idempotencyKey: string; quantity: string; reason: string; correctionKey: string };
+  noEvent: AppError;
+  make: ((work: Work<unknown>) => Promise<unknown>) | undefined;
+  rehearse: (work: Work<object[]>) => Promise<object[]>;
+}
+
+/** What the correction would change; undefined after it is made. */
+export async function makeCorrection(
+  orm: Orm,
+  { orgId, by, correction, noEvent, make, rehearse }: Correction,
+): Promise<object[] | undefined> {
+  const event = await findEvent(orm, orgId, correction.idempotencyKey);
+  if (!event) throw noEvent;
+  const correct: Work<unknown> = (tx, source) =>
+    correctEvents(tx, { orgId, livemode: undefined, by, corrections: [correction] }, source);
+  const toError = toFieldError(noEvent);
+  if (make) {
+    await make(correct).catch(toError);
+    return undefined;
+  }
+  const counted = currentQuantity(event);
+  if (compareDecimals(correction.quantity, counted) === 0)
+    throw fieldError('quantity', `is already ${formatDecimal(counted)}`);
+  return rehearse(async (tx, source) => {
+    const before = await readSums(tx, orgId, event, source.at);
+    await correct(tx, source);
+    const after = await readSums(tx, orgId, event, source.at);
+    return before.map((one, i) => ({ ...one, after: after[i]!.before }));
+  }).catch(toError);
+}
+
+/** The sums that a correction of the event changes. */
+async function readSums(orm: Orm, orgId: string, event: EventRow, at: Date) {
+  const { idempotencyKey, productSlug, metric, livemode, creditPrice } = event;
+  const occurredMs = Date.parse(event.occurredAt);
+  const day = new Date(Math.floor(occurredMs / DAY_MS) * DAY_MS);
+  const month = monthOf(occurredMs);
+  const own = sql`org_id = ${orgId}::uuid and livemode = ${livemode} and metric = ${metric}
+    and product_id = (select id from products where slug = ${productSlug})`;
+  const sums = await selectRow<{ day: string; month: string }>(
+    orm,
+    sql`select
+      (select trim_scale(coalesce(sum(quantity), 0))::text from usage_hours
+        where ${own} and hour >= ${day.toISOString()}::timestamptz and hour < ${day.toISOString()}::timestamptz + interval '1 day') as day,
+      (select trim_scale(coalesce(sum(quantity), 0))::text from usage_totals where ${own} and period = ${month}::date) as month`,
+  );
+  const counted = currentQuantity((await findEvent(orm, orgId, idempotencyKey))!);
+  const unit = metric;
+  return [
+    { label: 'This event', unit, before: counted },
+    ...(creditPrice === '0'
+      ? []
+      : [{ label: 'Its credits', unit: 'credits', before: multiplyDecimals(counted, creditPrice) }]),
+    { label: 'Its day (UTC)', unit, before: sums!.day },
+    { label: 'Its month (UTC)', unit, before: sums!.month },
+    ...(creditPrice === '0'
+      ? []
+      : [
+          {
+            label: 'Credits left',
+            unit: 'credits',
+            before: (await readCredits(orm, { orgId, livemode }, at)).balance,
+          },
+        ]),
+  ];
+}
+
 /** @param noEvent replaces the error for an unknown event */
-export const toFieldError =
+const toFieldError =
   (noEvent: AppError) =>
   (error: unknown): never => {
     if (!(error instanceof AppError)) throw error;

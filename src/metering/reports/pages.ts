@@ -56,12 +56,9 @@ export function explorerPages(context: Context): Router {
     const query = lookUp?.event && isBare ? { ...sent, ...placeOf(lookUp.event) } : sent;
     const shown = query.mode === 'test' ? 'test' : 'live';
     const products = await readProducts({ clock, orm: db.orm }, viewer.orgId, shown);
-    const read = (wanted: FormFields) =>
-      readExplorer(context, viewer, products, parseUsageRequest(wanted, now, viewer));
-    const { form, result: wanted } = await tryQuery(res, query, () => read(query));
-    // A wrong day leaves the rest of the page as it was.
-    const isWrongDay = Object.keys(form.errors).length > 0 && Object.keys(form.errors).every(isDay);
-    const result = isWrongDay ? await read({ ...query, range: 'month' }) : wanted;
+    const { form, result } = await tryQuery(res, query, () =>
+      readExplorer(context, viewer, products, parseUsageRequest(query, now, viewer)),
+    );
     const page = {
       view: 'metering/usage/usage',
       title: 'Usage',
@@ -83,8 +80,6 @@ export function explorerPages(context: Context): Router {
 
   return router;
 }
-
-const isDay = (name: string): boolean => ['date', 'from', 'to'].includes(name);
 
 export function usagePages(context: Context): Router {
   const { db, clock, log } = context;

@@ -8,6 +8,7 @@ import {
   formatGrowth,
   formatMonth,
   formatShare,
+  formatUnit,
 } from '../../core/pages/format.js';
 import type { ArchivedEvents } from '../events/event-queries.js';
 import { addUpProjection, capReachedAt, type Projection } from './projection.js';
@@ -274,8 +275,7 @@ export function toUsageChart(input: UsageChart) {
           count,
           by === 'API key' ? 'other key' : `other ${['product', 'customer'].includes(by!) ? by : ''}`.trim(),
         ),
-      format: (quantity) =>
-        `${formatDecimal(quantity)} ${unit === 'events' && quantity === '1' ? 'event' : unit}`,
+      format: (quantity) => `${formatDecimal(quantity)} ${formatUnit(quantity, unit)}`,
       before: before && {
         name: period.range === 'month' ? formatMonth(before.whole.from) : formatPeriod(before.whole),
         values: stepsOf(before.whole).map((start) => byStart.get(start.getTime()) ?? '0'),
@@ -289,7 +289,7 @@ export function toUsageChart(input: UsageChart) {
             : perDay <= MAX_CAP_SHARE * most
               ? {
                   value: perDay,
-                  label: `Cap ÷ ${steps.length} days: ${formatTick(Number(perDay.toPrecision(3)))}`,
+                  label: `Even pace to the cap: ${formatTick(Number(perDay.toPrecision(3)))} a day`,
                 }
               : undefined,
       sumUntil: isSum ? steps.filter((start) => start <= now).length : undefined,

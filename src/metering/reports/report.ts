@@ -14,10 +14,8 @@ import {
   findLatest,
   listRotations,
   readSums,
-  selectKeySteps,
   selectSums,
   toKeySeries,
-  type KeyStep,
   type Narrowing,
   type UsageProduct,
   type UsageScope,
@@ -74,17 +72,14 @@ export async function readReport(
   const { orm, clock } = deps;
   const { mode, period, metric: wanted, subject } = request;
   const now = new Date(clock.now());
-  const { key, narrowing } = await readNarrowing(orm, orgId, product, request);
+  const { key, narrowing, isWhole, isMixed } = await readNarrowing(orm, orgId, product, request);
   const scope = scopeOf(orgId, product, mode);
-  const part = { ...scope, ...narrowing };
-  const isWhole = key === undefined && subject === undefined && narrowing.where.length === 0;
-  const isMixed = subject !== undefined && (key !== undefined || narrowing.where.length > 0);
   const { sums, ofKeys, unsplit } = await readOwnSums(orm, scope, period, narrowing, isMixed);
   const metrics = metricsOf(sums, product, wanted);
   const metric = wanted ?? chooseMetric(sums, product);
-  const own = sums.filter((sum) => sum.metric === metric);
-  const steps = toSteps(own);
-  const keys = ofKeys.filter((sum) => sum.metric === metric && sum.apiKeyId !== null);
+  const steps = toSteps(sums.filter((sum) => sum.metric === metric));
+  const ofMetric = ofKeys.filter((sum) => sum.metric === metric);
+  const keys = ofMetric.filter((sum) => sum.start === null);
   const stacks = stacksOf(product, request, unsplit === undefined);
   const by = stacks.find((name) => name === request.by) ?? (request.by && stacks[0]);
   // The events of the period before are not read.
@@ -96,11 +91,10 @@ export async function readReport(
         ),
       );
   const latest =
-    own.length === 0 && subject === undefined ? await findLatest(orm, orgId, product.id) : undefined;
+    steps.length === 0 && subject === undefined ? await findLatest(orm, orgId, product.id) : undefined;
   const isCapped = period.range === 'month' && metric === product.usageMetric && !request.isOfSubject;
   const unitCap = isCapped ? product.unitCap : null;
   const quantityOf = (list: typeof steps) => sumDecimals(list.map((step) => step.quantity));
-  const quantity = quantityOf(steps);
   const ofWhole =
     isWhole || unitCap === null ? steps : toSteps(await readSums(orm, scope, { ...period, maxKeys: 0 }));
   const usedThisMonth = quantityOf(ofWhole.filter((step) => step.metric === metric));
@@ -113,7 +107,7 @@ export async function readReport(
     /** The rows contain only this key's usage. They are empty if the key belongs to the other mode. */
     key,
     steps,
-    total: { quantity, events: sumDecimals(steps.map((step) => step.events)) },
+    total: { quantity: quantityOf(steps), events: sumDecimals(steps.map((step) => step.events)) },
     /** Undefined if no page can show the previous period. */
     before,
     /** Regardless of the key. */
@@ -135,7 +129,12 @@ export async function readReport(
     series:
       by === undefined || (by === 'key' && keys.length < 2)
         ? undefined
-        : await readSeries(deps, product, part, { by, metric, period }),
+        : by === 'key'
+          ? toKeySeries(
+              ofMetric.filter(({ start }) => start !== null),
+              stepsOf(period),
+            )
+          : await readByPart(deps, { ...scope, ...narrowing }, product, { by, metric, period }),
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
     isWhole,
     /** Counts the whole Organization's month, also if filters select a part of its usage. */
@@ -146,7 +145,7 @@ export async function readReport(
 
 async function readOwnSums(orm: Orm, scope: UsageScope, period: Period, part: Narrowing, isMixed: boolean) {
   const { from, to, stepMs } = period;
-  const range = { from, to, stepMs, maxKeys: MAX_KEYS, ...part };
+  const range = { from, to, stepMs, maxKeys: MAX_KEYS, maxSeries: MAX_SERIES, ...part };
   const obstacle = await findObstacle(orm, scope, period);
   const ofEvents =
     part.subject === undefined || obstacle
@@ -155,8 +154,11 @@ async function readOwnSums(orm: Orm, scope: UsageScope, period: Period, part: Na
   const unsplit = obstacle ?? (part.subject !== undefined && !ofEvents ? 'so many events' : undefined);
   if (isMixed && unsplit)
     throw fieldError('subject', `cannot be combined with another filter in a period of ${unsplit}`);
-  const sums = isMixed ? ofEvents! : await readSums(orm, scope, range);
-  return { sums, ofKeys: ofEvents ?? sums, unsplit };
+  const sums = isMixed
+    ? ofEvents!
+    : await readSums(orm, scope, { ...range, maxSeries: part.subject === undefined ? MAX_SERIES : 0 });
+  const ofKeys = (ofEvents ?? sums).filter(({ apiKeyId }) => apiKeyId !== null);
+  return { sums, ofKeys, unsplit };
 }
 
 /** The key with the keys that it was rotated from and to, the subject, and the values of dimensions. */
@@ -164,12 +166,19 @@ export async function readNarrowing(orm: Orm, orgId: string, product: UsageProdu
   const key = await chooseKey(orm, orgId, request.key);
   const where = placesOf(product, request);
   const apiKeyIds = key && (await listRotations(orm, orgId, key.id));
-  return { key, narrowing: { apiKeyIds, where, subject: request.subject } };
+  const { subject } = request;
+  const isNarrow = key !== undefined || where.length > 0;
+  return {
+    key,
+    narrowing: { apiKeyIds, where, subject },
+    isWhole: subject === undefined && !isNarrow,
+    isMixed: subject !== undefined && isNarrow,
+  };
 }
 
 const toSteps = (sums: UsageSum[]) =>
   sums
-    .filter((sum) => sum.start !== null)
+    .filter((sum) => sum.start !== null && sum.apiKeyId === null)
     .map(({ metric, start, keyQuantity, keyEvents }) => ({
       metric,
       start: Date.parse(start!),
@@ -177,25 +186,10 @@ const toSteps = (sums: UsageSum[]) =>
       events: keyEvents ?? '0',
     }));
 
-type Part = UsageScope & Narrowing;
-
 interface Stacking {
   by: string;
   metric: string;
   period: Period;
-}
-
-async function readSeries(
-  { orm, db }: PageDeps & Pick<Context, 'db'>,
-  product: UsageProduct,
-  part: Part,
-  stacking: Stacking,
-) {
-  const { by, metric, period } = stacking;
-  if (by !== 'key') return readByPart({ orm, db }, part, product, stacking);
-  const range = { ...part, ...period, metric, maxKeys: MAX_SERIES, isOfEvents: part.subject !== undefined };
-  const rows = await readInTime<KeyStep>(orm, selectKeySteps(part, range));
-  return rows && toKeySeries(rows, stepsOf(period)).filter(({ place }) => place <= MAX_SERIES);
 }
 
 /** More than 31 days of the combinations that can have sums in one month, or of the largest subjects. */
@@ -204,7 +198,7 @@ const MAX_POINTS = 20_000;
 /** Undefined if there are too many points. */
 async function readByPart(
   { orm, db }: Pick<PageDeps, 'orm'> & Pick<Context, 'db'>,
-  part: Part,
+  part: UsageScope & Narrowing,
   { dimensions }: UsageProduct,
   { by, metric, period }: Stacking,
 ) {
@@ -298,7 +292,7 @@ function metricsOf(sums: UsageSum[], { usageMetric }: UsageProduct, wanted: stri
   ]);
   const named = [...metrics].filter((metric) => metric !== NO_METRIC || metrics.size === 1);
   return named.map((metric) => {
-    const steps = sums.filter((sum) => sum.metric === metric && sum.start !== null);
+    const steps = sums.filter((sum) => sum.metric === metric && sum.start !== null && sum.apiKeyId === null);
     return { metric, quantity: sumDecimals(steps.map((sum) => sum.quantity)) };
   });
 }

@@ -347,7 +347,7 @@ describe('an Organization that the operator does not let correct', () => {
     expect((await set(tenant, false)).body.mayCorrect).toBe(false);
     const browser = await ownerOf(orgId);
     const path = '/dashboard/usage/events/correction';
-    const form = { idempotencyKey: 'a', quantity: '0', reason: 'Free', correctionKey: uuid() };
+    const form = { idempotencyKey: 'a', quantity: '0', reason: 'Free', correctionKey: uuid(), step: 'save' };
     const submit = () =>
       browser.send('POST', path, {
         form,

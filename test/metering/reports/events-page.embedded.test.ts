@@ -92,11 +92,10 @@ describe('an event', () => {
       `0.1 calls , ${product.name}`,
       product.name,
       'the runtime',
-      '2031-03-14T23:59:59.123456Z',
-      NOW.slice(0, -1),
+      '14 Mar 2031, 23:59:59.123456 UTC',
+      '15 Mar 2031, 12:00:00 UTC',
     ])
       expect(text).toContain(part);
-    expect(text).toContain('2031-03-15T12:00:00.000000Z');
     expect(page.text).toContain(`href="/dashboard/api-keys/${key.id}"`);
     for (const other of ['order 1,"é"', 'Order 1,"é" ', 'Order 1', '%'])
       expect(textOf((await open({ event: other })).text)).toContain('Not found');
@@ -474,7 +473,7 @@ describe('the filters', () => {
     await fill(1);
     expect((await open()).text).toMatch(/data-label="Occurred"><time (?![^>]* data-zoned)/);
     const [, panel] = (await open({ event: 'event 00000000' })).text.split('class="side-panel"');
-    expect(panel).toContain('1 Mar 2031, 00:00 UTC');
+    expect(panel).toContain('1 Mar 2031, 00:00:00 UTC');
     expect(panel).not.toContain('data-zoned');
   });
 });

@@ -11,7 +11,6 @@ import {
   selectEventsOf,
 } from '../../../src/metering/events/event-queries.js';
 import {
-  selectKeySteps,
   selectLatest,
   selectMonths,
   selectProduct,
@@ -120,13 +119,7 @@ function statements(): Record<string, SQL> {
   return {
     products: selectProducts({ orgId, period: '2031-03-01', livemode: true }, 101),
     product: selectProduct(orgId, tenant.product.slug),
-    sums: selectSums(scope, { ...range, stepMs: 86_400_000, maxKeys: 50 }),
-    'steps by API key': selectKeySteps(scope, {
-      ...range,
-      stepMs: 86_400_000,
-      metric: 'calls',
-      maxKeys: 5,
-    }),
+    sums: selectSums(scope, { ...range, stepMs: 86_400_000, maxKeys: 50, maxSeries: 5 }),
     months: selectMonths(orgId),
     'sums of a subject by API key': selectSums(scope, {
       ...hour,

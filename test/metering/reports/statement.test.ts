@@ -115,14 +115,23 @@ it('explains a month with two prices, a correction, an expiry and a late event',
   const owner = await createUser(database.db);
   await addMember(database.db, organization.id, owner.id, 'owner');
   const browser = await openSession(database.db, service.url, owner.id, service.clock.now());
-  const ask = async (what: string) => {
-    const address = `/dashboard/usage/events/correction?idempotencyKey=${key}&what=${what}`;
-    return (await browser.get(address, { accept: 'text/html' })).text
-      .replaceAll(/<[^>]*>|\s+/g, ' ')
-      .replaceAll(/ +/g, ' ');
+  const ask = async (what: string, quantity = '') => {
+    const address = `${service.url}/dashboard/usage/events/correction`;
+    const form = { idempotencyKey: key, what, quantity, reason: 'Wrong', correctionKey: uuid() };
+    const answer = await browser.send('POST', new URL(address).pathname, {
+      form,
+      headers: { accept: 'text/html', referer: `${address}?idempotencyKey=${key}&what=${what}` },
+    });
+    return answer.text.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ');
   };
-  expect(await ask('void')).toContain('30 calls no longer count, and 60 credits come back.');
-  expect(await ask('amend')).toContain('the difference to 60 credits comes back or burns.');
+  expect(await ask('void')).toMatch(
+    /This event 30 calls 0 calls Its credits 60 credits 0 credits .* Credits left 31 credits 91 credits Nothing has changed yet/,
+  );
+  expect(await ask('amend', '1')).toMatch(
+    /This event 30 calls 1 call Its credits 60 credits 2 credits .* Credits left 31 credits 89 credits/,
+  );
+  expect(await ask('amend', '-5')).toContain('Must not be below 0.');
+  expect(await ask('amend', '30')).toContain('Already 30.');
   await correct(key, 20);
   expect(await read('2031-03')).toMatch(
     /So far API keys can add events to March 2031 before 8 Apr 2031 and correct its events before 13 May 2031\. It is then closed: only the operator of this service, or an owner or admin, can change it\. .* Opening balance 0 .* Balance now 51 /,

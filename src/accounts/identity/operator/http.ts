@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import { byOperator } from '../session/authority.js';
-import { change, type ChangeDeps } from '../../audit/audit.js';
+import { change, rehearse, type ChangeDeps } from '../../audit/audit.js';
 import type { Clock } from '../../../core/time.js';
 import type { Tx } from '../../../core/db/client.js';
 import { AppError } from '../../../core/errors.js';
@@ -61,28 +61,12 @@ export function changeAsOperator<T>(
   return change(deps, by, (tx) => work(tx, source));
 }
 
-class RolledBack extends Error {
-  readonly result: unknown;
-
-  constructor(result: unknown) {
-    super('rolled back');
-    this.result = result;
-  }
-}
-
-/** Nothing stays changed, so the result says what the change would do. */
 export const rehearseAsOperator = <T>(
   deps: ChangeDeps,
   req: Request,
   res: Response,
   work: (tx: Tx, source: Source) => Promise<T>,
-): Promise<T> =>
-  changeAsOperator(deps, req, res, async (tx, source): Promise<T> => {
-    throw new RolledBack(await work(tx, source));
-  }).catch((error: unknown) => {
-    if (error instanceof RolledBack) return error.result as T;
-    throw error;
-  });
+): Promise<T> => rehearse(deps, byOperator(res), (tx) => work(tx, sourceOf(req, res, deps.clock)));
 
 /** 201 for a created resource, 200 for an existing one, changed or not. */
 export function answerPut<T>(res: Response, { isNew, resource }: Put<T>, present: (resource: T) => object) {
