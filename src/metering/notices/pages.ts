@@ -37,7 +37,8 @@ export function alertPages(context: Context): Router {
   const router = pageRouter();
 
   async function show(req: Request, res: Response, form: FormState): Promise<void> {
-    const page = { view: 'metering/usage/alerts', title: 'Alerts', section: 'usage' };
+    const notices = { added: 'Added.', removed: 'Removed.' };
+    const page = { view: 'metering/usage/alerts', title: 'Alerts', section: 'usage', notices };
     const { orgId, role } = sessionOf(res);
     const alerts = await readAlerts(context, { orgId, role });
     const burns = await listDailyBurns(context.db.orm, orgId, new Date(context.clock.now()));
@@ -60,7 +61,6 @@ export function alertPages(context: Context): Router {
           return { ...option, label: `Cap of ${option.label}, ${formatShare(used, cap)} used` };
         }),
         burns,
-        done: req.query.done === 'added' ? 'Added.' : req.query.done === 'removed' ? 'Removed.' : '',
       },
     });
   }

@@ -72,8 +72,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
         idempotencyKey: textField(fields, 'idempotencyKey'),
       });
       if (what === 'amend' && quantity === undefined) throw fieldError('quantity', 'is required');
-      const form = { ...newForm(), values: fields };
-      if (fields.step === 'edit') return show(req, res, form);
+      if (fields.step === 'edit') return show(req, res, newForm(fields));
       const source = personSource(req, res, clock);
       const effect = await makeCorrection(db.orm, {
         orgId: sessionOf(res).orgId,
@@ -93,7 +92,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
       });
       if (!effect)
         return res.redirect(303, toAddress(USAGE_PATH, { event: idempotencyKey, done: 'corrected' }));
-      await show(req, res, form, effect);
+      await show(req, res, newForm(fields), effect);
     },
     show,
     codes: new Set(['idempotency_conflict']),

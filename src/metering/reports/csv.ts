@@ -1,18 +1,16 @@
 import { listKeyNames } from '../../accounts/api-keys/queries.js';
-import type { Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { ExactNumber } from '../../core/http/json.js';
 import type { CsvCell, CsvFile } from '../../core/pages/csv.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
-import { findArchived } from '../events/event-queries.js';
 import { eventColumns, exportEvents, type EventFilter } from '../events/events.js';
-import type { Narrowing, UsageProduct, UsageScope } from '../events/page-queries.js';
+import type { UsageProduct } from '../events/page-queries.js';
 import type { Mode } from '../events/page-schema.js';
 import { eventScopeOf, scopeOf } from './choices.js';
 import { partPlaces, readEventSteps } from './credits/queries.js';
 import { listSeries } from './operator/queries.js';
 import { daysOf, toDateText, toPeriodQuery, type Period } from './period.js';
-import type { UsageReport } from './report.js';
+import { findObstacle, type UsageReport } from './report.js';
 
 /** Rows of a month are read at once. */
 const CHUNK_MS = 31 * DAY_MS;
@@ -56,20 +54,23 @@ async function* readRows(
     });
     return points
       .filter((point) => point.metric === metric && !point.isOther)
-      .map(({ apiKeyId = null, ...point }) => ({ ...point, apiKeyId, start: new Date(point.start) }));
+      .map(({ start, apiKeyId = null, quantity, events }) => {
+        return { start: Date.parse(start), value: apiKeyId, quantity, events, credits: null };
+      });
   };
-  for (const chunk of chunksOf(period)) {
-    const steps = await readSteps(db.orm, scope, { ...chunk, metric }, narrowing);
+  const place = subject === undefined ? partPlaces.key : undefined;
+  for (let start = period.from.getTime(); start < period.to.getTime(); start += CHUNK_MS) {
+    const to = new Date(Math.min(start + CHUNK_MS, period.to.getTime()));
+    const chunk = { ...period, from: new Date(start), to };
+    const steps = (await findObstacle(db.orm, scope, chunk))
+      ? undefined
+      : await readEventSteps(db.orm, scope, { ...chunk, metric, place, limit: MAX_POINTS }, narrowing);
     if (isMixed && !steps) throw new Error('The events of a subject could not be read in time.');
-    const points = await (isMixed
-      ? steps!.map(({ start, ...step }) => ({ ...step, start: new Date(start), apiKeyId: null }))
-      : listPoints(chunk));
-    const costs =
-      steps && new Map(steps.map(({ start, value, credits }) => [`${start} ${value ?? ''}`, credits]));
+    const points = steps ?? (await listPoints(chunk));
     yield points
-      .toSorted((a, b) => Number(a.start) - Number(b.start))
-      .map(({ start: at, apiKeyId, quantity, events }) => {
-        const cost = costs?.get(`${at.getTime()} ${apiKeyId ?? ''}`) ?? (costs && '0');
+      .toSorted((a, b) => a.start - b.start)
+      .map(({ start, value: apiKeyId, quantity, events, credits }) => {
+        const at = new Date(start);
         return [
           isDay ? at : toDateText(at),
           product.slug,
@@ -79,33 +80,10 @@ async function* readRows(
           apiKeyId && (names.get(apiKeyId) ?? 'Operator'),
           new ExactNumber(quantity),
           new ExactNumber(events),
-          cost === undefined ? null : new ExactNumber(cost),
+          credits === null ? null : new ExactNumber(credits),
         ];
       });
   }
-}
-
-/** Undefined if some of the events are archived, or if they are too many to read in time. */
-async function readSteps(
-  orm: Orm,
-  scope: UsageScope,
-  range: Pick<Period, 'from' | 'to' | 'stepMs'> & { metric: string },
-  part: Narrowing,
-) {
-  const { orgId, productId, livemode } = scope;
-  const [from, to] = [range.from.toISOString(), range.to.toISOString()];
-  if (await findArchived(orm, orgId, { of: { productIds: [productId], livemode }, from, to }))
-    return undefined;
-  const place = part.subject === undefined ? partPlaces.key : undefined;
-  return readEventSteps(orm, scope, { ...range, place, limit: MAX_POINTS }, part);
-}
-
-function chunksOf({ from, to, ...period }: Period): Period[] {
-  const count = Math.ceil((to.getTime() - from.getTime()) / CHUNK_MS);
-  return Array.from({ length: count }, (_, i) => {
-    const start = from.getTime() + i * CHUNK_MS;
-    return { ...period, from: new Date(start), to: new Date(Math.min(start + CHUNK_MS, to.getTime())) };
-  });
 }
 
 /** An event may be dated this far after its receipt. */

@@ -122,15 +122,10 @@ async function readExplorer(
   const { orgId } = viewer;
   const now = new Date(clock.now());
   const shown = products.slice(0, MAX_PRODUCTS);
-  const choices = [
-    request.product,
-    request.key,
-    request.metric,
-    request.subject,
-    ...Object.keys(request.values),
-  ];
+  const { product: slug, key, metric, subject, values } = request;
+  const choices = [slug, key, metric, subject, ...Object.keys(values)];
   const isAll = products.length > 1 && choices.every((choice) => choice === undefined);
-  const product = isAll ? undefined : await chooseProduct(db.orm, orgId, products, request.product);
+  const product = isAll ? undefined : await chooseProduct(db.orm, orgId, products, slug);
   if (!isAll && !product) return { request, product };
   const part = product && (await readNarrowing(db.orm, orgId, product, request)).narrowing;
   return {
@@ -228,13 +223,12 @@ function openSplit(
   return { isPriced, read: isWanted && !unsplit ? read : undefined };
 }
 
-interface PartRow {
-  id: string | null;
-  isOther?: boolean | undefined;
-}
-
 /** Adds a column of credits. A part that is not among the dearest has no number of its own. */
-function withCosts<T extends { rows: PartRow[] }>(part: T, costs: EventPart[] | undefined, place: number) {
+function withCosts<T extends { rows: { id: string | null; isOther?: boolean | undefined }[] }>(
+  part: T,
+  costs: EventPart[] | undefined,
+  place: number,
+) {
   if (!costs) return part;
   const own = costs.filter((cost) => cost.place === place);
   const least = own.some(({ isOther, credits }) => isOther && credits !== '0') ? undefined : '0';

@@ -259,6 +259,7 @@ export function toUsageChart(input: UsageChart) {
   const byStart = new Map(before?.rows.map(({ start, quantity }) => [start, quantity]));
   const most = Math.max(...steps.map((_, i) => Number(sumDecimals(series.map(({ values }) => values[i]!)))));
   const perDay = (cap ?? 0) / steps.length;
+  const evenPace = `Even pace to the cap: ${formatTick(Number(perDay.toPrecision(3)))} a day`;
   return {
     ...toStackedChart({
       title: `${unit} by ${step}${by ? ` and ${by}` : ''}${isSum ? ', adding up' : ''}, ${formatPeriod(period)}`,
@@ -282,23 +283,13 @@ export function toUsageChart(input: UsageChart) {
       },
       estimates: projection && (isSum ? addUpProjection(projection) : projection.steps),
       cap:
-        cap === undefined
+        cap === undefined || (!isSum && perDay > MAX_CAP_SHARE * most)
           ? undefined
-          : isSum
-            ? { value: cap, label: `Cap ${formatTick(cap)}` }
-            : perDay <= MAX_CAP_SHARE * most
-              ? {
-                  value: perDay,
-                  label: `Even pace to the cap: ${formatTick(Number(perDay.toPrecision(3)))} a day`,
-                }
-              : undefined,
+          : { value: isSum ? cap : perDay, label: isSum ? `Cap ${formatTick(cap)}` : evenPace },
       sumUntil: isSum ? steps.filter((start) => start <= now).length : undefined,
     }),
     stepName: step,
-    pace:
-      projection?.paceDays === 7
-        ? 'the last 7 days'
-        : `the ${formatCount(projection?.paceDays ?? 0, 'day')} since the first usage`,
+    pace: `the last ${formatCount(projection?.paceDays ?? 0, 'day')}`,
     ways:
       period.range === 'month'
         ? [false, true].map((isAdding) => ({

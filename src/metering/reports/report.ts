@@ -247,7 +247,11 @@ const toSeries = (points: readonly Point[], by: string, period: Period) =>
 const MAX_SPLIT_DAYS = 92;
 
 /** Credits, and a subject's usage by API key or dimension, are counted from the events. */
-async function findObstacle(orm: Orm, { orgId, productId, livemode }: UsageScope, { from, to }: Period) {
+export async function findObstacle(
+  orm: Orm,
+  { orgId, productId, livemode }: UsageScope,
+  { from, to }: Period,
+) {
   if (to.getTime() - from.getTime() > MAX_SPLIT_DAYS * DAY_MS) return `more than ${MAX_SPLIT_DAYS} days`;
   const of = { productIds: [productId], livemode };
   const archived = await findArchived(orm, orgId, { of, from: from.toISOString(), to: to.toISOString() });

@@ -489,7 +489,7 @@ it('of all products warns of a product near its cap, and its row has the share',
   await grant(db, orgId, (await createProduct(db)).id);
   await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity: 9 })]);
   const page = textOf((await open()).text);
-  expect(page).toMatch(/Near the cap .* has 1 of 10 calls left this month/);
+  expect(page).toMatch(/Near the cap: .* has 1 of 10 calls left this month/);
   expect(page).toContain('90.0% of the cap');
   expect(textOf((await open('?range=last7')).text)).not.toContain('Near the cap');
 });
