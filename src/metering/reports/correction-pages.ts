@@ -135,7 +135,7 @@ interface Correction {
   rehearse: (work: Work<object[]>) => Promise<object[]>;
 }
 
-/** What the correction would change; undefined after it is made. */
+/** The effect of the correction; undefined after it is made. */
 export async function makeCorrection(
   orm: Orm,
   { orgId, by, correction, noEvent, make, rehearse }: Correction,
