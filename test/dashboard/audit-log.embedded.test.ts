@@ -299,7 +299,7 @@ describe('filters', () => {
     expect(main).toContain('<option value="a.two">');
     expect(main).toContain(`${owner.user.name} (${owner.user.email})`);
     expect(main).toContain('The operator (runs this service)');
-    expect(main).toMatch(/name="from" type="text" value="2031-01-02"/);
+    expect(main).toMatch(/name="from" type="text" value="2 Jan 2031"/);
     expect(links).toContain(`${CSV}?action=a.one&from=2031-01-02`);
     expect(links).toContain(`${PAGE}?action=a.one&actor=${owner.user.id}&from=2031-01-02`);
   });

@@ -60,10 +60,10 @@ describe('the execution page', () => {
   });
 
   it('covers the requested days', async () => {
-    expect((await see()).main).toMatch(/name="from"[^>]*value="2026-11-15"/);
+    expect((await see()).main).toMatch(/name="from"[^>]*value="15 Nov 2026"/);
     expect((await see(`${PAGE}?from=2026-11-21&to=2026-11-21`)).words).toContain('3 live orders');
     const named = await see(`${PAGE}?from=yesterday&to=21+Nov+2026`);
-    expect(named.main).toMatch(/name="from"[^>]*value="2026-11-20"/);
+    expect(named.main).toMatch(/name="from"[^>]*value="20 Nov 2026"/);
     expect(named.words).toContain('3 live orders');
     expect((await see(`${PAGE}?from=&to=2026-11-20`)).words).toContain('Nothing to compare on these days');
     for (const [wrong, why] of [
