@@ -55,7 +55,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await follow(page, 'Usage');
       const usage = await readMain(page);
       expect(usage).toContain(product.name);
-      expect(usage).toMatch(/Used 1 calls in 1 event Left 999 of 1,000/);
+      expect(usage).toMatch(/Used 1 call in 1 event Left 999 of 1,000/);
       const key = /"idempotencyKey":\s*"([^"]+)"/.exec(line)![1]!;
       await page.getByLabel('Find an event').fill(key);
       await page.getByRole('button', { name: 'Find', exact: true }).click();
