@@ -44,7 +44,13 @@ async function readAllFacts({ db, clock, summaries }: FactsDeps) {
         facts[i]!.set(id, { keys, signals });
     }
   const needs = new Map(customers.map((customer) => [customer.id, toNeeds(customer, summaries, facts)]));
-  return { atMs, facts: [...facts, needs] };
+  const owners = new Map(
+    customers.map(({ id, ownerName, owner, invited }) => [
+      id,
+      [ownerName, owner, invited].join(' ').toLowerCase(),
+    ]),
+  );
+  return { atMs, facts: [...facts, needs], owners };
 }
 
 /** Customers that need no attention have no key. */

@@ -2,6 +2,7 @@ import type { Router } from 'express';
 import { z } from 'zod';
 import { text } from '../core/http/validate.js';
 import { toAddress, type Query } from '../core/pages/address.js';
+import { beginsWord } from '../core/reference/search.js';
 import { parseQueryForm, readQuery, tryQuery } from '../core/pages/form.js';
 import { formatDecimal } from '../core/pages/format.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
@@ -71,6 +72,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
       const filter = {
         state: otherStates.find((state) => state.id === id)?.id ?? 'current',
         search: search?.trim() || undefined,
+        found: search && all ? listOwned(all.owners, search.trim().toLowerCase()) : undefined,
         ids: signal && listSignalled(facts, signal.id),
       };
       const { customers, hasMore } = await listCustomers(db.orm, clock.now(), filter, {
@@ -136,6 +138,10 @@ const toTiles = (summaries: readonly CustomerSummary[], { facts }: AllFacts): Ti
 
 const listSignalled = (facts: AllFacts['facts'], signal: string): string[] =>
   facts.flatMap((own) => [...own].flatMap(([id, { signals }]) => (signals.includes(signal) ? [id] : [])));
+
+/** By a word of the owner's name, or by the address of an owner or of an open invitation for one. */
+const listOwned = (owners: AllFacts['owners'], word: string): string[] =>
+  [...owners].flatMap(([id, text]) => (beginsWord(text, word) ? [id] : []));
 
 /** Equal keys have the same rank. */
 function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) {

@@ -16,8 +16,10 @@ export interface Signal {
 }
 
 export interface CustomerFilter {
-  /** Case-insensitive. Any part of a slug or name, or the beginning of a member's email address. */
+  /** Case-insensitive. Any part of a slug or name, or the beginning of a member's e-mail address. */
   search?: string | undefined;
+  /** Customers that the search found elsewhere. */
+  found?: readonly string[] | undefined;
   /** Default: all. */
   ids?: readonly string[] | undefined;
   state: 'current' | 'archived' | 'all';
@@ -58,7 +60,7 @@ export interface CustomerRange {
 export const listCustomers = async (
   orm: Orm,
   nowMs: number,
-  { search, ids, state }: CustomerFilter,
+  { search, found, ids, state }: CustomerFilter,
   { offset = 0, limit, ranks, isReversed }: CustomerRange,
 ): Promise<{ customers: Customer[]; hasMore: boolean }> => {
   const isListed = ids ? sql`o.id = any (${textArray(ids)}::uuid[])` : sql`true`;
@@ -68,7 +70,7 @@ export const listCustomers = async (
   const rows = await readCustomers(
     orm,
     nowMs,
-    sql`${ranked ?? sql``} where ${isListed} and ${isInState(state)} and ${matches(search)}
+    sql`${ranked ?? sql``} where ${isListed} and ${isInState(state)} and ${matches(search, found)}
       order by ${ranked ? sql`r.rank nulls last,` : sql``} ${byName(isReversed)} offset ${offset} limit ${limit + 1}`,
   );
   return { customers: rows.slice(0, limit), hasMore: rows.length > limit };
@@ -87,11 +89,11 @@ export const findCustomer = async (orm: Orm, nowMs: number, slug: string): Promi
 const isInState = (state: CustomerFilter['state']): SQL =>
   state === 'all' ? sql`true` : sql`o.archived_at is ${sql.raw(state === 'archived' ? 'not null' : 'null')}`;
 
-function matches(search: string | undefined): SQL {
+function matches(search: string | undefined, found: readonly string[] = []): SQL {
   if (search === undefined) return sql`true`;
   const isMembers = sql`o.id in (
     select m.org_id from users u join memberships m on m.user_id = u.id where u.email like ${toPattern(search.toLowerCase())})`;
-  return sql`(${containsText(search, sql`o.slug`, sql`o.name`)} or ${isMembers})`;
+  return sql`(${containsText(search, sql`o.slug`, sql`o.name`)} or ${isMembers} or o.id = any (${textArray(found)}::uuid[]))`;
 }
 
 export const listFailures = (orm: Orm, orgId: string, limit: number) =>

@@ -15,6 +15,8 @@ import {
 } from './documentation-views.js';
 
 const MAX_RESULTS = 30;
+/** Points of a result that a wrong address leads to: its title begins with one of the address's words. */
+const NEAR_MISS = 15;
 
 export function createDocumentationPages(
   describe: () => Promise<ServiceDocuments>,
@@ -42,9 +44,13 @@ export function createDocumentationPages(
 
   const readSearch = once(async () => createSearch(await listEntries(await describe())));
 
-  async function renderSearch(q: string, error: string | undefined, title = 'Search'): Promise<Buffer> {
+  async function renderSearch(
+    q: string,
+    error: string | undefined,
+    { title, least }: { title: string; least?: number } = { title: 'Search' },
+  ): Promise<Buffer> {
     const isAsked = error === undefined && q.trim() !== '';
-    const found = isAsked ? (await readSearch())(q, MAX_RESULTS + 1) : undefined;
+    const found = isAsked ? (await readSearch())(q, MAX_RESULTS + 1, least) : undefined;
     const view = {
       title,
       description: '',
@@ -60,7 +66,7 @@ export function createDocumentationPages(
 
   /** Suggests pages about the words of the address. */
   const renderMissing = (name: string) =>
-    renderSearch(name.replaceAll('-', ' '), undefined, 'Page not found');
+    renderSearch(name.replaceAll('-', ' '), undefined, { title: 'Page not found', least: NEAR_MISS });
 
   return { renderPage, renderSearch, renderMissing };
 }

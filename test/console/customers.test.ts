@@ -202,6 +202,8 @@ describe('the list of customers', () => {
     const invited = await open(`/console?search=${slug}`);
     expect(invited).toMatch(/Invited:<\/span> <bdi>boss@zz\.example/);
     for (const absent of ['aide@zz.example', '>No owner</span>']) expect(invited).not.toContain(absent);
+    expect(slugsOn(await openLater('/console?search=boss@zz'))).toEqual([slug]);
+    expect(slugsOn(await open('/console?search=aide@zz'))).toEqual([]);
     const [first, second] = [await createUser(db), await createUser(db)];
     for (const user of [first, second]) await addMember(db, id, user.id, 'owner');
     expect(slugsOn(await openLater(`/console?search=${slug}&signal=ownerless`))).toEqual([]);

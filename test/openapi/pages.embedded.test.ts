@@ -366,6 +366,9 @@ it('keeps its frame and its search at an address that does not exist', async () 
   expect([missing.status, text.includes('Nothing exists at this address')]).toEqual([404, true]);
   expect(text).toMatch(/name="q"[^>]*value="retry"/);
   expect(text.split('<ol class="found">')[1]).toContain('href="/docs/retries');
+  // A part of “another” is no near miss.
+  const nothere = await (await ask('/docs/nothere', { accept: 'text/html' })).text();
+  expect(nothere).not.toContain('<ol class="found">');
 });
 
 it('lists webhook messages in one line each', async () => {

@@ -107,6 +107,9 @@ export function sendInPlace() {
     event.preventDefault();
     if (form.ariaBusy === 'true') return;
     form.ariaBusy = 'true';
+    const { submitter } = event;
+    const label = [...(submitter?.childNodes ?? [])];
+    submitter?.replaceChildren('Sending…');
     try {
       const mine = ++round;
       const body = new URLSearchParams(new FormData(form));
@@ -123,6 +126,7 @@ export function sendInPlace() {
       form.submit();
     } finally {
       form.ariaBusy = null;
+      if (submitter?.textContent === 'Sending…') submitter.replaceChildren(...label);
     }
   });
 }

@@ -74,6 +74,8 @@ function followSearch() {
     // The answer also finds stations and hidden cities.
     for (const item of document.querySelectorAll('.opportunities li'))
       item.hidden = !words.every((word) => item.textContent.toLowerCase().includes(word));
+    for (const fold of document.querySelectorAll('.opportunities details'))
+      fold.open ||= target.value !== '' && fold.querySelector('li:not([hidden])') !== null;
     clearTimeout(timer);
     timer = setTimeout(show, DEBOUNCE_MS, target.form);
   });
@@ -201,6 +203,8 @@ document.addEventListener('shown', () => {
   tick();
   lastRefreshMs = Date.now();
   document.querySelector('[data-news-out]').textContent = document.querySelector('#ticket-head h2')?.textContent ?? '';
+  const market = document.querySelector('.desk-market');
+  if (market?.getBoundingClientRect().top < 0) market.scrollIntoView();
 });
 followSlider();
 followTyping();

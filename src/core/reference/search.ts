@@ -27,7 +27,8 @@ export function createSearch(entries: readonly SearchEntry[]) {
     context: entry.context.toLowerCase(),
     text: entry.text.toLowerCase(),
   }));
-  return (query: string, limit: number): SearchResult[] => {
+  /** @param least of a result's points */
+  return (query: string, limit: number, least = 1): SearchResult[] => {
     const phrase = query.trim().toLowerCase();
     const typed = [...new Set(phrase.split(/\s+/))].filter((word) => word !== '');
     const telling = typed.filter((word) => !fillers.has(word));
@@ -35,7 +36,7 @@ export function createSearch(entries: readonly SearchEntry[]) {
     if (words.length === 0) return [];
     return read
       .map((one) => ({ ...one, score: scoreOf(one, words, phrase) }))
-      .filter(({ score }) => score > 0)
+      .filter(({ score }) => score >= least)
       .sort((a, b) => b.score - a.score || (a.title < b.title ? -1 : 1))
       .slice(0, limit)
       .map(({ entry: { text, ...entry } }) => ({ ...entry, snippet: toSnippet(text, words) }));

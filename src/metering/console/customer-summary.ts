@@ -9,6 +9,7 @@ import {
   formatCount,
   formatDecimal,
   formatGrowth,
+  formatMonth,
   formatRounded,
   formatShare,
   utc,
@@ -129,7 +130,7 @@ async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Mome
           ? say`${{ name: 'Credits left' }} fell to ${threshold ?? ''}% of what was granted`
           : type === null
             ? say`First live usage of ${{ name: product }}`
-            : say`Usage of ${{ name: product }} reached ${threshold ?? ''}% of ${type === 'cap' ? 'its cap' : 'a cap or limit'}`;
+            : say`Usage of ${{ name: product }} reached ${threshold ?? ''}% of ${type === 'cap' ? `its cap of ${formatMonth(new Date(time))}` : 'a cap or limit'}`;
     return { at: new Date(time), path, isWarning: type !== null, what };
   });
 }
