@@ -24,9 +24,9 @@ const devices = [
 
 /** Shown on the front page: from the top left of an element, in the size that its template names. */
 const parts: Record<string, { from: string; width: number; height: number }> = {
-  usage: { from: '#usage > .stack-wide', width: 706, height: 566 },
+  usage: { from: '#usage > .stack-wide', width: 706, height: 626 },
   markets: { from: '.desk-market', width: 788, height: 600 },
-  customers: { from: '.page-head', width: 788, height: 600 },
+  customers: { from: '.page-head', width: 671, height: 557 },
 };
 
 const dataDir = await mkdtemp(join(tmpdir(), 'gauge-screenshots-'));
