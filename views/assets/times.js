@@ -18,5 +18,5 @@ export function localTimes(root) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const hint = matchMedia('(hover: hover)').matches ? ' Hover over a time for UTC.' : '';
   for (const note of root.querySelectorAll('[data-zone-note]'))
-    note.textContent = `Times that do not say UTC are in your time zone (${zone}), days and months are in UTC.${hint}`;
+    note.textContent = `Times that do not say UTC are in your time zone (${zone}); days and months are in UTC.${hint}`;
 }

@@ -1,7 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { say } from '../../accounts/audit/wording.js';
-import type { CustomerFacts, CustomerSummary, Flag, Moment } from '../../console/customer-summary.js';
-import type { GroupTables, Orm } from '../../core/db/client.js';
+import type { CustomerFacts, CustomerSummary, Flag } from '../../console/customer-summary.js';
+import type { GroupTables } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
 import { selectRows, textArray, timeText } from '../../core/db/sql.js';
 import { differenceOf, sumDecimals } from '../../core/decimal.js';
@@ -9,12 +8,10 @@ import {
   formatCount,
   formatDecimal,
   formatGrowth,
-  formatMonth,
   formatRounded,
   formatShare,
   utc,
 } from '../../core/pages/format.js';
-import { toAddress } from '../../core/pages/address.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
 import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
@@ -26,6 +23,7 @@ import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
 import { PACE_DAYS, project, type ProjectedGrant } from '../reports/credits/view.js';
 import { addMonths, parsePeriod } from '../reports/period.js';
+import { listMoments } from './customer-moments.js';
 import { newCustomer } from './plan-pages.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
@@ -82,58 +80,6 @@ export const customerSummary: CustomerSummary = {
   ],
   newCustomer,
 };
-
-/** Searched for thresholds. */
-const SCANNED = 500;
-
-/** The first event, and the thresholds that were reported. A notice to members stands for a message about the same level. */
-async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Moment[]> {
-  const rows = await selectRows<{
-    at: string;
-    type: string | null;
-    threshold: string | null;
-    product: string | null;
-    slug: string | null;
-  }>(
-    orm,
-    sql`select ${timeText(sql`at`)} as at, type, threshold, product, slug from (
-      (select created_at as at, type, data ->> 'threshold' as threshold,
-        coalesce((select name from products where slug = data ->> 'productSlug'), data ->> 'productSlug') as product, null as slug from (
-        select * from webhook_messages where org_id = ${orgId}::uuid order by id desc limit ${SCANNED}
-      ) m where livemode and type in ('usage.threshold_reached', 'credits.threshold_reached') and not exists (
-        select from cap_notices c join products p on p.id = c.product_id
-        where c.org_id = ${orgId}::uuid and p.slug = data ->> 'productSlug' and c.level = (data ->> 'threshold')::numeric
-          and data -> 'limit' ->> 'window' = 'calendar_month' and c.period = date_trunc('month', m.created_at at time zone 'UTC')::date
-      ) order by id desc limit ${limit})
-      union all
-      (select c.at, 'cap', max(c.level)::text, p.name, null from cap_notices c left join products p on p.id = c.product_id
-      where c.org_id = ${orgId}::uuid group by c.at, c.product_id, p.name order by c.at desc limit ${limit})
-      union all
-      (select h.hour, null, null, p.name, p.slug from entitlements n join products p on p.id = n.product_id
-      cross join lateral (
-        select hour from usage_hours where org_id = ${orgId}::uuid and product_id = n.product_id and livemode order by hour limit 1
-      ) h
-      where n.org_id = ${orgId}::uuid order by h.hour limit 1)
-    ) moments`,
-  );
-  return rows.map(({ at: time, type, threshold, product, slug }) => {
-    const path =
-      product === null
-        ? '/credits'
-        : type === null
-          ? toAddress('/usage', { product: slug ?? undefined })
-          : '/entitlements';
-    const what =
-      product === null && type === 'cap'
-        ? say`More than ${threshold ?? ''} ${{ name: 'credits' }} were burned in a day`
-        : product === null
-          ? say`${{ name: 'Credits left' }} fell to ${threshold ?? ''}% of what was granted`
-          : type === null
-            ? say`First live usage of ${{ name: product }}`
-            : say`Usage of ${{ name: product }} reached ${threshold ?? ''}% of ${type === 'cap' ? `its cap of ${formatMonth(new Date(time))}` : 'a cap or limit'}`;
-    return { at: new Date(time), path, isWarning: type !== null, what };
-  });
-}
 
 /** Live. Decimals are text, which keeps all their digits. */
 interface FactsRow {
