@@ -5,7 +5,7 @@ import type { Orm } from '../core/db/client.js';
 import { distributeTables, findMisplaced, isDistributed } from '../core/db/distribute.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { listPlacements, sumByServer } from '../core/db/placement.js';
-import { selectRow, selectRows } from '../core/db/sql.js';
+import { queryRow, queryRows } from '../core/db/sql.js';
 import { formatCount, formatDecimal } from '../core/pages/format.js';
 import { CommandError, wholeFrom } from './kit/command.js';
 import { organizationFlag, runMaintenance } from './kit/maintenance.js';
@@ -50,29 +50,23 @@ async function run(db: MaintenanceDatabase, flags: Flags): Promise<number> {
 }
 
 async function requireCluster(orm: Orm): Promise<void> {
-  const found = await selectRow<{ version: string | null }>(
-    orm,
-    sql`select (select extversion from pg_extension where extname = 'citus') as version`,
-  );
+  const found = await queryRow(orm)<{ version: string | null }>`
+    select (select extversion from pg_extension where extname = 'citus') as version`;
   if (found?.version == null)
     throw new CommandError(
       'this Postgres has no Citus. Install the extension on every server, put citus first in shared_preload_libraries, and run `create extension citus` in the database.',
     );
-  const workers = await selectRows(
-    orm,
-    sql`select from pg_dist_node where groupid <> 0 and noderole = 'primary' and isactive and shouldhaveshards`,
-  );
+  const workers = await queryRows(orm)`
+    select from pg_dist_node where groupid <> 0 and noderole = 'primary' and isactive and shouldhaveshards`;
   if (workers.length === 0)
     throw new CommandError(
       "there is no worker. Add one or more on the coordinator: select citus_add_node('worker-1', 5432).",
     );
-  const settings = await selectRows<{ node: string; success: boolean; result: string }>(
-    orm,
-    sql`select n.nodename || ':' || n.nodeport as node, r.success, r.result
+  const settings = await queryRows(orm)<{ node: string; success: boolean; result: string }>`
+    select n.nodename || ':' || n.nodeport as node, r.success, r.result
     from run_command_on_all_nodes($$select current_setting('wal_level') || ' ' || current_setting('max_prepared_transactions') || ' ' || current_setting('max_connections')$$) r
     join pg_dist_node n on n.nodeid = r.nodeid
-    order by n.nodeid`,
-  );
+    order by n.nodeid`;
   for (const { node, success, result } of settings) {
     if (!success) throw new CommandError(`${node} cannot be reached: ${result}`);
     const [walLevel, prepared, connections] = result.split(' ');
@@ -97,10 +91,8 @@ async function shard(orm: Orm, wanted: number | undefined): Promise<number> {
       `the database already has ${formatCount(placements.length, 'shard group')}, and this number cannot change. Use --move to move a group.`,
     );
   if (!wasDistributed) await requireStopped(orm);
-  const counted = await selectRow<{ workers: number }>(
-    orm,
-    sql`select count(*)::int as workers from pg_dist_node where groupid <> 0 and noderole = 'primary' and shouldhaveshards`,
-  );
+  const counted = await queryRow(orm)<{ workers: number }>`
+    select count(*)::int as workers from pg_dist_node where groupid <> 0 and noderole = 'primary' and shouldhaveshards`;
   const progress = createProgress(process.stderr, 1_000);
   const steps = await distributeTables(
     orm,
@@ -115,10 +107,8 @@ async function shard(orm: Orm, wanted: number | undefined): Promise<number> {
 
 /** A running service would keep using statements for an unsharded database. */
 async function requireStopped(orm: Orm): Promise<void> {
-  const running = await selectRows(
-    orm,
-    sql`select from pg_stat_activity where datname = current_database() and application_name = 'gauge' limit 1`,
-  );
+  const running = await queryRows(orm)`
+    select from pg_stat_activity where datname = current_database() and application_name = 'gauge' limit 1`;
   if (running.length > 0)
     throw new CommandError(
       'the service is connected. Stop every instance first, and start it again afterwards.',
@@ -150,12 +140,10 @@ async function findGroup(db: MaintenanceDatabase, slug: string) {
   const orgId = await organizationFlag(db, slug);
   if (!(await isDistributed(db.orm)))
     throw new CommandError('the database is not sharded yet. Run npm run shard first.');
-  const group = await selectRow<{ id: string; host: string; port: number }>(
-    db.orm,
-    sql`select s.id::text, n.nodename::text as host, n.nodeport as port
+  const group = await queryRow(db.orm)<{ id: string; host: string; port: number }>`
+    select s.id::text, n.nodename::text as host, n.nodeport as port
     from (select get_shard_id_for_distribution_column('usage_events', ${orgId}::uuid) as id) s
-    join pg_dist_placement p on p.shardid = s.id join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'`,
-  );
+    join pg_dist_placement p on p.shardid = s.id join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'`;
   return group!;
 }
 
@@ -164,10 +152,8 @@ async function move(db: MaintenanceDatabase, slug: string, to: string | undefine
   if (host === undefined)
     throw new CommandError('--move needs --to with the worker, like --to worker-2:5432.');
   const group = await findGroup(db, slug);
-  const known = await selectRows(
-    db.orm,
-    sql`select from pg_dist_node where groupid <> 0 and nodename = ${host} and nodeport = ${port}::int and shouldhaveshards`,
-  );
+  const known = await queryRows(db.orm)`
+    select from pg_dist_node where groupid <> 0 and nodename = ${host} and nodeport = ${port}::int and shouldhaveshards`;
   if (known.length === 0) throw new CommandError(`there is no worker ${to}. --check lists the workers.`);
   if (host === group.host && Number(port) === group.port) {
     console.log(`Group ${group.id} is already on ${to}.`);

@@ -1,5 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { containsText, intArray, selectRows, textArray, timeText, toPattern } from '../core/db/sql.js';
+import { containsText, intArray, textArray, timeText, toPattern, queryRows } from '../core/db/sql.js';
 import type { Orm } from '../core/db/client.js';
 import { DAY_MS } from '../core/time.js';
 import { failedSince, type FailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
@@ -97,11 +97,9 @@ function matches(search: string | undefined, found: readonly string[] = []): SQL
 }
 
 export const listFailures = (orm: Orm, orgId: string, limit: number) =>
-  selectRows<{ url: string; since: string }>(
-    orm,
-    sql`select url, ${timeText(sql`failing_since`)} as since from webhook_endpoints
-      where org_id = ${orgId}::uuid and failing_since is not null order by failing_since desc limit ${limit}`,
-  );
+  queryRows(orm)<{ url: string; since: string }>`
+    select url, ${timeText(sql`failing_since`)} as since from webhook_endpoints
+    where org_id = ${orgId}::uuid and failing_since is not null order by failing_since desc limit ${limit}`;
 
 export const ownSignals: (Signal & { isMet: (customer: Customer) => boolean })[] = [
   { id: 'ownerless', label: 'No owner', path: '/people', urgency: 1, isMet: ({ owners }) => owners === 0 },
@@ -132,46 +130,43 @@ type CustomerRow = { [Name in keyof Customer]: Customer[Name] | null };
 
 /** @param which joins, a condition and an order for the rows `o` of organizations */
 async function readCustomers(orm: Orm, nowMs: number, which: SQL): Promise<Customer[]> {
-  const rows = await selectRows<CustomerRow>(
-    orm,
-    sql`
-  with page as materialized (
-    select *, row_number() over () as place from (
-      select o.id, o.slug, o.name, o.archived_at from organizations o ${which}
-    ) o
-  ), failed as materialized (
-    select m.org_id, json_build_object('passwords', sum(f.passwords), 'codes', sum(f.codes)) as failed
-    from page join memberships m on m.org_id = page.id join failed_sign_ins f using (user_id)
-    where f.hour >= ${failedSince(nowMs).toISOString()}::timestamptz
-    group by m.org_id
-  ), owned as materialized (
-    select m.org_id, min(u.email) as owner, (array_agg(u.name order by u.email))[1] as name, count(*)::int as count from memberships m join users u on u.id = m.user_id
-    where m.org_id in (select id from page) and m.role = 'owner' group by 1
-  ), invited as materialized (
-    select org_id, min(email) as email from invitations
-    where org_id in (select id from page) and role = 'owner' and accepted_at is null and revoked_at is null
-      and expires_at > ${toTime(nowMs)}::timestamptz
-    group by 1
-  ), keyed as materialized (
-    select org_id, count(*)::int as count from api_keys
-    where org_id in (select id from page) and revoked_at is null and service_key_id is null
-      and expires_at > ${toTime(nowMs)}::timestamptz and expires_at <= ${toTime(nowMs + SOON_MS)}::timestamptz
-    group by org_id
-  ), failing as materialized (
-    select org_id, count(*)::int as count from webhook_endpoints
-    where org_id in (select id from page) and (failing_since is not null and is_enabled or disabled_reason is not null)
-    group by org_id
-  )
-  select h.id, h.slug, h.name, h.archived_at is not null as "isArchived", m.owner, m.name as "ownerName", coalesce(m.count, 0) as owners, i.email as invited,
-    coalesce(k.count, 0) as "expiringKeys", coalesce(w.count, 0) as "failingWebhooks", f.failed
-  from page h
-  left join owned m on m.org_id = h.id
-  left join invited i on i.org_id = h.id
-  left join keyed k on k.org_id = h.id
-  left join failing w on w.org_id = h.id
-  left join failed f on f.org_id = h.id
-  order by h.place`,
-  );
+  const rows = await queryRows(orm)<CustomerRow>`
+    with page as materialized (
+      select *, row_number() over () as place from (
+        select o.id, o.slug, o.name, o.archived_at from organizations o ${which}
+      ) o
+    ), failed as materialized (
+      select m.org_id, json_build_object('passwords', sum(f.passwords), 'codes', sum(f.codes)) as failed
+      from page join memberships m on m.org_id = page.id join failed_sign_ins f using (user_id)
+      where f.hour >= ${failedSince(nowMs).toISOString()}::timestamptz
+      group by m.org_id
+    ), owned as materialized (
+      select m.org_id, min(u.email) as owner, (array_agg(u.name order by u.email))[1] as name, count(*)::int as count from memberships m join users u on u.id = m.user_id
+      where m.org_id in (select id from page) and m.role = 'owner' group by 1
+    ), invited as materialized (
+      select org_id, min(email) as email from invitations
+      where org_id in (select id from page) and role = 'owner' and accepted_at is null and revoked_at is null
+        and expires_at > ${toTime(nowMs)}::timestamptz
+      group by 1
+    ), keyed as materialized (
+      select org_id, count(*)::int as count from api_keys
+      where org_id in (select id from page) and revoked_at is null and service_key_id is null
+        and expires_at > ${toTime(nowMs)}::timestamptz and expires_at <= ${toTime(nowMs + SOON_MS)}::timestamptz
+      group by org_id
+    ), failing as materialized (
+      select org_id, count(*)::int as count from webhook_endpoints
+      where org_id in (select id from page) and (failing_since is not null and is_enabled or disabled_reason is not null)
+      group by org_id
+    )
+    select h.id, h.slug, h.name, h.archived_at is not null as "isArchived", m.owner, m.name as "ownerName", coalesce(m.count, 0) as owners, i.email as invited,
+      coalesce(k.count, 0) as "expiringKeys", coalesce(w.count, 0) as "failingWebhooks", f.failed
+    from page h
+    left join owned m on m.org_id = h.id
+    left join invited i on i.org_id = h.id
+    left join keyed k on k.org_id = h.id
+    left join failing w on w.org_id = h.id
+    left join failed f on f.org_id = h.id
+    order by h.place`;
   const none: FailedSignIns = { passwords: 0, codes: 0 };
   return rows.map((row) => ({ ...row, failed: row.failed ?? none }) as Customer);
 }

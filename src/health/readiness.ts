@@ -1,9 +1,8 @@
 import { setTimeout } from 'node:timers/promises';
-import { sql } from 'drizzle-orm';
 import { sqlState, type Database } from '../core/db/client.js';
 import { isMigrated, OutdatedError, requireNewEnough } from '../core/db/migrate.js';
 import { describeOutage, readOnly } from '../core/db/outage.js';
-import { selectRows } from '../core/db/sql.js';
+import { queryRows } from '../core/db/sql.js';
 import { refused, type Context, type Lifecycle } from '../core/http/context.js';
 import { toAppError } from '../core/http/problem.js';
 import { shareRun } from '../core/steps.js';
@@ -124,11 +123,9 @@ async function checkDatabase(db: Database, compareClocks: ClockWatch): Promise<R
     if (!(await isMigrated(db))) return { status: 'not_migrated' };
     // Uses the system clock, because the injected clock may replay a tape.
     const askedMs = systemClock.now();
-    const [row] = await selectRows<{ isReadOnly: boolean; databaseMs: number }>(
-      db.orm,
-      sql`select current_setting('transaction_read_only')::boolean as "isReadOnly",
-        (extract(epoch from clock_timestamp()) * 1000)::float8 as "databaseMs"`,
-    );
+    const [row] = await queryRows(db.orm)<{ isReadOnly: boolean; databaseMs: number }>`
+      select current_setting('transaction_read_only')::boolean as "isReadOnly",
+      (extract(epoch from clock_timestamp()) * 1000)::float8 as "databaseMs"`;
     const { isReadOnly, databaseMs } = row!;
     const { isOff, reason } = compareClocks({ databaseMs, askedMs, answeredMs: systemClock.now() });
     if (isReadOnly) return { status: 'database_read_only', reason: readOnly };

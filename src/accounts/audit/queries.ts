@@ -1,7 +1,7 @@
 import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { addRows, selectRows, storeRows, textArray } from '../../core/db/sql.js';
+import { addRows, storeRows, textArray, queryRows } from '../../core/db/sql.js';
 import { firstIdOf } from '../../core/ids.js';
 import { DAY_MS } from '../../core/time.js';
 import { memberships, users } from '../organizations/table.js';
@@ -162,16 +162,13 @@ async function walkDistinct(
   limit: number,
 ): Promise<string[]> {
   const name = sql.identifier(column);
-  const found = await selectRows<{ value: string }>(
-    orm,
-    sql`with recursive found (value) as (
+  const found = await queryRows(orm)<{ value: string }>`with recursive found (value) as (
       (select ${name} from ${rows} order by ${name} limit 1)
       union all
       select (select ${name} from ${rows} and ${name} > found.value order by ${name} limit 1)
       from found where found.value is not null
     )
-    select value from found where value is not null limit ${limit}`,
-  );
+    select value from found where value is not null limit ${limit}`;
   return found.map(({ value }) => value);
 }
 

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRows, firstRow, firstValue } from '../../core/db/sql.js';
+import { firstRow, firstValue, queryRows } from '../../core/db/sql.js';
 import { webhookAttempts, webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 
 const {
@@ -226,11 +226,9 @@ type SealedRow = Record<'orgId' | 'id' | 'secret', string> & { previous: string 
 
 /** The newest key did not seal these secrets. */
 export const listStaleSecrets = (orm: Orm, currentPrefix: string, limit: number) =>
-  selectRows<SealedRow>(
-    orm,
-    sql`select org_id as "orgId", id, secret, previous_secret as previous from webhook_endpoints
-    where not starts_with(secret, ${currentPrefix}) or not starts_with(previous_secret, ${currentPrefix}) limit ${limit}`,
-  );
+  queryRows(orm)<SealedRow>`
+    select org_id as "orgId", id, secret, previous_secret as previous from webhook_endpoints
+    where not starts_with(secret, ${currentPrefix}) or not starts_with(previous_secret, ${currentPrefix}) limit ${limit}`;
 
 export async function replaceSecrets(orm: Orm, from: SealedRow, to: Pick<SealedRow, 'secret' | 'previous'>) {
   await orm

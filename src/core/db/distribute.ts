@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { ANCHOR } from './citus.js';
 import type { Orm } from './client.js';
 import { createFunctions } from './functions.js';
-import { selectRows } from './sql.js';
+import { queryRows } from './sql.js';
 
 /** Reference tables, which every node holds in full: rarely written, and read with every Organization's rows. */
 const onEveryNode = sql.raw(
@@ -38,9 +38,8 @@ export interface Step {
 
 /** Referenced tables first, then the anchor, which creates the groups. */
 export const findMisplaced = (orm: Orm): Promise<Step[]> =>
-  selectRows<Step>(
-    orm,
-    sql`select t.name as table, case when t.place is null then 'spread' else 'every node' end as placement
+  queryRows(orm)<Step>`
+    select t.name as table, case when t.place is null then 'spread' else 'every node' end as placement
     from (
       select c.oid, c.relname::text as name, array_position(${onEveryNode}, c.relname::text) as place from pg_class c
       where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.oid <> '${directory}'::regclass
@@ -50,19 +49,14 @@ export const findMisplaced = (orm: Orm): Promise<Step[]> =>
         select from pg_attribute a where a.attrelid = t.oid and a.attname = 'org_id' and not a.attisdropped
       ))
       and (p.partmethod = 'h' or p.repmodel = 't' and t.place is not null) is not true
-    order by t.place, t.name <> ${ANCHOR}, t.name`,
-  );
+    order by t.place, t.name <> ${ANCHOR}, t.name`;
 
 export async function isDistributed(orm: Orm): Promise<boolean> {
-  const [found] = await selectRows<{ hasCitus: boolean }>(
-    orm,
-    sql`select to_regclass('pg_catalog.pg_dist_partition') is not null as "hasCitus"`,
-  );
+  const [found] = await queryRows(orm)<{ hasCitus: boolean }>`
+    select to_regclass('pg_catalog.pg_dist_partition') is not null as "hasCitus"`;
   if (!found?.hasCitus) return false;
-  const spread = await selectRows(
-    orm,
-    sql`select from pg_dist_partition where logicalrelid = to_regclass('public.${sql.raw(ANCHOR)}') and partmethod = 'h'`,
-  );
+  const spread = await queryRows(orm)`
+    select from pg_dist_partition where logicalrelid = to_regclass('public.${sql.raw(ANCHOR)}') and partmethod = 'h'`;
   return spread.length > 0;
 }
 

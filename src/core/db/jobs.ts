@@ -5,7 +5,7 @@ import { v4 as uuid } from 'uuid';
 import { describeOutage } from './outage.js';
 import type { Orm } from './client.js';
 import type { Metrics } from '../metrics.js';
-import { selectRows } from './sql.js';
+import { queryRows } from './sql.js';
 
 export interface Job {
   name: string;
@@ -124,14 +124,11 @@ export function createLease(
       if (lifecycle.refusal) return false;
       // Set before the query, because the lease may be held even if the response is lost.
       mayHold = true;
-      const taken = await selectRows(
-        orm,
-        sql`insert into job_leases (name, holder, until)
+      const taken = await queryRows(orm)`insert into job_leases (name, holder, until)
         values (${name}, ${holder}::uuid, now() + ${lengthSeconds} * interval '1 second')
         on conflict (name) do update set holder = excluded.holder, until = excluded.until
           where job_leases.holder = excluded.holder or job_leases.until < now()
-        returning name`,
-      );
+        returning name`;
       mayHold = taken.length > 0;
       return mayHold;
     },

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import type pg from 'pg';
 import type { ServiceConfig } from '../config.js';
@@ -15,7 +14,7 @@ import { embeddedDatabase, openEmbedded, type EmbeddedDatabase } from './embedde
 import { isMigrated } from './migrate.js';
 import { READ_SETTINGS } from './pool.js';
 import { atServer } from './postgres.js';
-import { selectRows } from './sql.js';
+import { queryRows } from './sql.js';
 
 export interface MaintenanceDatabase {
   orm: Orm;
@@ -104,17 +103,15 @@ export async function freezeGroups(
   work: (orgIds: string[], isFrozen: boolean) => Promise<void>,
 ): Promise<void> {
   if (!(await isDistributed(orm))) return work(orgIds, false);
-  const groups = await selectRows<Group>(
-    orm,
-    sql`select g.id::text, n.nodename::text as host, n.nodeport::text as port, json_agg(g.org_id) as "orgIds"
+  const groups = await queryRows(orm)<Group>`
+    select g.id::text, n.nodename::text as host, n.nodeport::text as port, json_agg(g.org_id) as "orgIds"
     from (
       select org_id, get_shard_id_for_distribution_column(${ANCHOR}, org_id) as id
       from unnest(${`{${orgIds.join(',')}}`}::uuid[]) as o (org_id)
     ) g
     join pg_dist_placement p on p.shardid = g.id
     join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'
-    group by 1, 2, 3 order by 1`,
-  );
+    group by 1, 2, 3 order by 1`;
   for (const group of groups) await freeze(url, group, () => work(group.orgIds, true));
 }
 

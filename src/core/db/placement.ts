@@ -1,7 +1,6 @@
-import { sql } from 'drizzle-orm';
 import { ANCHOR } from './citus.js';
 import type { Orm } from './client.js';
-import { selectRows } from './sql.js';
+import { queryRows } from './sql.js';
 
 export interface Placement {
   /** Also the id of its `usage_events` shard. */
@@ -14,9 +13,7 @@ export interface Placement {
 
 /** All servers must be reachable, because each reports its own sizes. */
 export const listPlacements = (orm: Orm): Promise<Placement[]> =>
-  selectRows<Placement>(
-    orm,
-    sql`with placed as (
+  queryRows(orm)<Placement>`with placed as (
       select s.shardminvalue as range, min(c.shardid) filter (where c.table_name = to_regclass(${ANCHOR})) as id,
         c.nodename as host, c.nodeport as port, sum(c.shard_size) as bytes
       from citus_shards c join pg_dist_shard s on s.shardid = c.shardid
@@ -27,8 +24,7 @@ export const listPlacements = (orm: Orm): Promise<Placement[]> =>
     )
     select p.id::text, p.host::text, p.port, coalesce(c.organizations, 0) as organizations, p.bytes::float8 as bytes
     from placed p left join counted c on c.id = p.id
-    order by p.host, p.port, p.range::int`,
-  );
+    order by p.host, p.port, p.range::int`;
 
 export interface Server {
   name: string;

@@ -44,6 +44,18 @@ export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
   return (result as { rows: T[] }).rows;
 }
 
+/** A template tag that runs the statement and returns its rows. */
+export const queryRows =
+  (orm: Orm) =>
+  <T>(...statement: Parameters<typeof sql>): Promise<T[]> =>
+    selectRows(orm, sql(...statement));
+
+/** A template tag that runs the statement and returns its first row. */
+export const queryRow =
+  (orm: Orm) =>
+  <T>(...statement: Parameters<typeof sql>): Promise<T | undefined> =>
+    firstRow(queryRows(orm)<T>(...statement));
+
 /** All reads of `work` see the same state. */
 export const inSnapshot = <T>(orm: Orm, work: (tx: Orm) => Promise<T>): Promise<T> =>
   orm.transaction(work, { isolationLevel: 'repeatable read', accessMode: 'read only' });

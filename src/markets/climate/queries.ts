@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/sql.js';
+import { queryRows } from '../../core/db/sql.js';
 import type { ObservedExtreme } from '../weather/weather.js';
 import type { DailyKind } from '../market/market.js';
 import type { ClimateStage } from './table.js';
@@ -40,23 +40,19 @@ export const insertReport = (
   );
 
 export const listReported = (orm: Orm, since: string): Promise<(DayKey & { isFinal: boolean })[]> =>
-  selectRows(
-    orm,
-    sql`select station, kind, date::text as date, bool_or(stage <> 'preliminary') as "isFinal" from climate_products
+  queryRows(orm)`
+    select station, kind, date::text as date, bool_or(stage <> 'preliminary') as "isFinal" from climate_products
     where date >= ${since}::date
-    group by station, kind, date`,
-  );
+    group by station, kind, date`;
 
 /** Each day's first final report, or else its most extreme value so far. */
 export async function readObserved(orm: Orm, since: string): Promise<ObservedExtreme[]> {
-  const rows = await selectRows<ReportRow>(
-    orm,
-    sql`select distinct on (station, kind, date) station, kind, date::text as date, is_first_final as "isFinal", value,
+  const rows = await queryRows(orm)<ReportRow>`
+    select distinct on (station, kind, date) station, kind, date::text as date, is_first_final as "isFinal", value,
       (extract(epoch from issued_at) * 1000)::float8 as "issuedMs", (extract(epoch from fetched_at) * 1000)::float8 as "fetchedMs"
     from climate_products
     where date >= ${since}::date and (is_first_final or stage = 'preliminary')
-    order by station, kind, date, is_first_final desc, case when kind = 'daily_maximum' then -value else value end, issued_at desc`,
-  );
+    order by station, kind, date, is_first_final desc, case when kind = 'daily_maximum' then -value else value end, issued_at desc`;
   return rows.map(({ station, kind, date, isFinal, value, issuedMs, fetchedMs }) => ({
     kind,
     stationId: station,
@@ -88,9 +84,8 @@ export interface CrossCheck {
 }
 
 export const readCrossChecks = (orm: Orm): Promise<(CrossCheck & Omit<DayKey, 'date'>)[]> =>
-  selectRows(
-    orm,
-    sql`select c.station, c.kind, c.compared, c.agreed, c.since, coalesce(d.days, '[]') as disagreements
+  queryRows(orm)`
+    select c.station, c.kind, c.compared, c.agreed, c.since, coalesce(d.days, '[]') as disagreements
     from (
       select station, kind, count(*)::int as compared, count(*) filter (where settled = value)::int as agreed,
         min(date)::text as since
@@ -105,5 +100,4 @@ export const readCrossChecks = (orm: Orm): Promise<(CrossCheck & Omit<DayKey, 'd
         order by date desc limit ${SHOWN}
       ) n
     ) d on c.agreed < c.compared
-    order by c.station, c.kind`,
-  );
+    order by c.station, c.kind`;

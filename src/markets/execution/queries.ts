@@ -1,6 +1,6 @@
 import { isNull, sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows, timeText } from '../../core/db/sql.js';
+import { timeText, queryRows } from '../../core/db/sql.js';
 import { queuePositions, type ShadowPlace, type TradeMode } from '../ledger/orders-table.js';
 import type { Side } from '../market/book.js';
 import { perContract, valueOf } from '../market/contracts.js';
@@ -41,17 +41,14 @@ type DueRow = Omit<DueMark, 'price' | 'value' | 'fees' | 'at' | 'n' | 'hasTaken'
 const takesAtOnce = sql`o.time_in_force in ('immediate_or_cancel', 'fill_or_kill')`;
 
 export async function listDueFills(orm: Orm, { from, until, limit }: Span): Promise<DueMark[]> {
-  const rows = await selectRows<DueRow & { n: number; price: string; hasTaken: boolean }>(
-    orm,
-    sql`
+  const rows = await queryRows(orm)<DueRow & { n: number; price: string; hasTaken: boolean }>`
     select f.org_id as "orgId", f.order_id as "orderId", f.n, o.mode, o.ticker, o.side, o.action, f.contracts::float8, f.price::text,
       f.fee::text as fees, ${timeText(sql`f.filled_at`)} as at, ${takesAtOnce} as "hasTaken"
     from trading_fills f
     join trading_orders o on o.org_id = f.org_id and o.id = f.order_id
     left join execution_marks m on m.org_id = f.org_id and m.order_id = f.order_id and m.n = f.n
     where f.filled_at > ${from.toISOString()}::timestamptz and f.filled_at <= ${until.toISOString()}::timestamptz and m.n is null
-    order by f.filled_at, f.order_id, f.n limit ${limit}`,
-  );
+    order by f.filled_at, f.order_id, f.n limit ${limit}`;
   return rows.map((row) => {
     const price = BigInt(row.price);
     const value = valueOf(price, row.contracts);
@@ -60,14 +57,11 @@ export async function listDueFills(orm: Orm, { from, until, limit }: Span): Prom
 }
 
 export async function listDueShadows(orm: Orm, { from, until, limit }: Span): Promise<DueMark[]> {
-  const rows = await selectRows<DueRow & { value: string }>(
-    orm,
-    sql`
+  const rows = await queryRows(orm)<DueRow & { value: string }>`
     select org_id as "orgId", order_id as "orderId", mode, ticker, side, action, contracts::float8, value::text, fees::text, ${timeText(sql`at`)} as at
     from execution_marks
     where marked_at is null and at > ${from.toISOString()}::timestamptz and at <= ${until.toISOString()}::timestamptz
-    order by at, order_id limit ${limit}`,
-  );
+    order by at, order_id limit ${limit}`;
   return rows.map((row) => {
     const value = BigInt(row.value);
     const price = row.contracts === 0 ? DOLLAR : perContract(value, row.contracts);
@@ -117,9 +111,7 @@ export interface QueuedLive {
 
 /** Oldest first within each market. */
 export async function listShadowedResting(orm: Orm, limit: number): Promise<QueuedLive[]> {
-  const rows = await selectRows<Omit<QueuedLive, 'limitPrice'> & { limitPrice: string }>(
-    orm,
-    sql`
+  const rows = await queryRows(orm)<Omit<QueuedLive, 'limitPrice'> & { limitPrice: string }>`
     select o.org_id as "orgId", o.id, o.ticker, o.side, o.action, o.limit_price::text as "limitPrice",
       (o.contracts - o.filled_contracts)::float8 as remaining, o.venue_order_id as "venueOrderId", q.venue_ahead::float8 as "venueAhead",
       q.paper_ahead::float8 as "paperAhead", q.prints_seen as seen
@@ -128,8 +120,7 @@ export async function listShadowedResting(orm: Orm, limit: number): Promise<Queu
       select venue_ahead, paper_ahead, prints_seen from queue_positions
       where org_id = o.org_id and order_id = o.id order by at desc limit 1
     ) q on true
-    where o.mode = 'live' and o.status = 'resting' order by o.ticker, o.org_id, o.id limit ${limit}`,
-  );
+    where o.mode = 'live' and o.status = 'resting' order by o.ticker, o.org_id, o.id limit ${limit}`;
   return rows.map((row) => ({ ...row, limitPrice: BigInt(row.limitPrice) }));
 }
 
@@ -172,9 +163,7 @@ export type FillSums = Awaited<ReturnType<typeof sumFills>>;
 export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMode, isNear = false) {
   const columns = [sql`m.after_15`, sql`m.after_30`, sql`m.after_60`];
   const ends = [sql`m.after_60`, settledValue];
-  const [row] = await selectRows<Record<string, string | number | null>>(
-    orm,
-    sql`
+  const [row] = await queryRows(orm)<Record<string, string | number | null>>`
     select count(*)::int as fills, coalesce(sum(m.contracts), 0)::float8 as contracts, coalesce(sum(m.fees), 0)::text as fees,
       count(m.missed)::int as judged, (count(*) filter (where m.missed))::int as missed,
       coalesce(sum(m.contracts) filter (where m.missed), 0)::float8 as "missedContracts",
@@ -196,8 +185,7 @@ export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMod
       )}
     from ${marksOf(period, mode, sql`m.n > 0`)} and ${isNear} = exists (
       select 1 from trading_fills f where f.org_id = m.org_id and f.order_id = m.order_id and f.n = m.n and f.near_extreme
-    )`,
-  );
+    )`;
   const number = (name: string) => Number(row![name]);
   const amount = (name: string) => toMicros(row![name]);
   return {
@@ -230,17 +218,14 @@ const shadowsOf = (period: ExecutionPeriod): SQL => sql`(
     and ${takesAtOnce}`;
 
 export async function listShadowed(orm: Orm, period: ExecutionPeriod, limit: number) {
-  const rows = await selectRows<
+  const rows = await queryRows(orm)<
     Record<string, string | null> & { contracts: number; filled: number; paper: number }
-  >(
-    orm,
-    sql`
+  >`
     select m.order_id as id, m.ticker, o.label, m.side, m.action, ${timeText(sql`m.at`)} as at, o.contracts::float8 as contracts, o.filled_contracts::float8 as filled,
       (abs(o.booked + o.fees))::text as "liveValue", o.fees::text as "liveFees", m.contracts::float8 as paper, m.value::text as value,
       m.fees::text as fees, m.after_60::text as "after60"
     from ${shadowsOf(period)}
-    order by m.at desc, m.order_id desc limit ${limit}`,
-  );
+    order by m.at desc, m.order_id desc limit ${limit}`;
   return rows.map((row) => ({
     id: row.id!,
     ticker: row.ticker!,
@@ -259,9 +244,7 @@ export type ShadowSums = Awaited<ReturnType<typeof sumShadowed>>;
 
 export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
   const ends = [sql`m.after_60`, sql`m.settled`];
-  const [row] = await selectRows<Record<string, string | number | null>>(
-    orm,
-    sql`
+  const [row] = await queryRows(orm)<Record<string, string | number | null>>`
     select count(*)::int as orders, coalesce(sum(o.filled_contracts), 0)::float8 as live, coalesce(sum(o.fees), 0)::text as "liveFees",
       coalesce(sum(m.contracts), 0)::float8 as paper, coalesce(sum(m.fees), 0)::text as "paperFees",
       percentile_cont(0.5) within group (order by extract(epoch from o.finished_at - o.sent_at) * 1000)::float8 as "roundTripMs",
@@ -273,8 +256,7 @@ export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
         ),
         sql`, `,
       )}
-    from ${shadowsOf(period)}`,
-  );
+    from ${shadowsOf(period)}`;
   const number = (name: string) => Number(row![name]);
   const amount = (name: string) => toMicros(row![name]);
   return {
@@ -290,21 +272,18 @@ export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
 
 /** The simulated paper queue against the venue's positions, over all recorded rows. */
 export async function readQueueErrors(orm: Orm, { orgId, from, until }: ExecutionPeriod) {
-  const [row] = await selectRows<{
+  const [row] = await queryRows(orm)<{
     orders: number;
     places: number;
     median: number | null;
     p90: number | null;
-  }>(
-    orm,
-    sql`
+  }>`
     select count(distinct order_id)::int as orders, count(*)::int as places,
       percentile_cont(0.5) within group (order by abs(venue_ahead - paper_ahead))::float8 as median,
       percentile_cont(0.9) within group (order by abs(venue_ahead - paper_ahead))::float8 as p90
     from queue_positions
     where org_id = ${orgId}::uuid and at >= ${from.toISOString()}::timestamptz and at < ${until.toISOString()}::timestamptz
-      and venue_ahead is not null and paper_ahead is not null`,
-  );
+      and venue_ahead is not null and paper_ahead is not null`;
   const round = (error: number | null) => error && Math.round(error * 100) / 100;
   const { orders, places, median, p90 } = row!;
   return { orders, places, medianError: round(median), p90Error: round(p90) };

@@ -1,7 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { PgTable } from 'drizzle-orm/pg-core';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/sql.js';
+import { queryRows } from '../../core/db/sql.js';
 import { HOUR_MS } from '../../core/time.js';
 import type { Target, TemperatureKind } from '../market/market.js';
 import type { SettledDay } from '../market/source.js';
@@ -46,10 +46,8 @@ const DELETED_AT_ONCE = 5_000;
 
 /** Returns the number of new rows. */
 async function insertNew(orm: Orm, insert: SQL): Promise<number> {
-  const [added] = await selectRows<{ count: number }>(
-    orm,
-    sql`with added as (${insert} on conflict do nothing returning 1) select count(*)::int as count from added`,
-  );
+  const [added] = await queryRows(orm)<{ count: number }>`
+    with added as (${insert} on conflict do nothing returning 1) select count(*)::int as count from added`;
   return added!.count;
 }
 
@@ -137,9 +135,7 @@ export async function readRuns(
   const order = isEach
     ? sql`date desc, model_run_at desc`
     : sql`date desc, hour, ${oneOfHalfDay} desc, model_run_at`;
-  const [answer] = await selectRows<{ runs: RunRow[] | null }>(
-    orm,
-    sql`select json_agg(json_build_array(
+  const [answer] = await queryRows(orm)<{ runs: RunRow[] | null }>`select json_agg(json_build_array(
         date, hour, ${milliseconds('model_run_at')}, ${milliseconds('fetched_at')}, members, mean, variance, curve, version, near_midnight
       ) order by date desc, model_run_at desc) as runs
     from (
@@ -150,8 +146,7 @@ export async function readRuns(
         ${to === undefined ? sql`` : sql`and date < ${to}::date`}
         and model_run_at <= ${time}::timestamptz and fetched_at <= ${time}::timestamptz
       order by ${order} limit ${MAX_RUNS}
-    ) as newest`,
-  );
+    ) as newest`;
   const runs = answer?.runs ?? [];
   return runs.map(
     ([date, hour, modelRunMs, fetchedMs, members, meanF, varianceF, curveF, version, isNearMidnight]) => ({
@@ -195,15 +190,12 @@ export async function readHours(
   { forecastSource, stationId, from, at }: Omit<Window, 'kind'> & { forecastSource: string },
 ): Promise<KnownHour[]> {
   const time = at.toISOString();
-  const [answer] = await selectRows<{ hours: HourRow[] | null }>(
-    orm,
-    sql`select json_agg(json_build_array(
+  const [answer] = await queryRows(orm)<{ hours: HourRow[] | null }>`select json_agg(json_build_array(
         date, hour, ${milliseconds('observed_at')}, ${milliseconds('fetched_at')}, temperature, highest, lowest
       ) order by date, hour) as hours
     from observed_hours
     where forecast_source = ${forecastSource} and station = ${stationId} and date >= ${from}::date
-      and observed_at <= ${time}::timestamptz and fetched_at <= ${time}::timestamptz`,
-  );
+      and observed_at <= ${time}::timestamptz and fetched_at <= ${time}::timestamptz`;
   const hours = answer?.hours ?? [];
   return hours.map(([date, hour, observedMs, fetchedMs, temperatureF, highestF, lowestF]) => ({
     stationId,
@@ -231,14 +223,12 @@ export async function readReports(
   orm: Orm,
   { marketSource, kind, stationId, from, at }: Window & { marketSource: string },
 ): Promise<SettledDay[]> {
-  const rows = await selectRows<{ date: string; hour: number; temperatureF: number; knownMs: number }>(
-    orm,
-    sql`select distinct on (date, hour) date::text, hour, temperature as "temperatureF", ${milliseconds('known_at')} as "knownMs"
+  const rows = await queryRows(orm)<{ date: string; hour: number; temperatureF: number; knownMs: number }>`
+    select distinct on (date, hour) date::text, hour, temperature as "temperatureF", ${milliseconds('known_at')} as "knownMs"
     from climate_reports
     where market_source = ${marketSource} and kind = ${kind} and station = ${stationId} and date >= ${from}::date
       and known_at <= ${at.toISOString()}::timestamptz
-    order by date, hour, known_at desc`,
-  );
+    order by date, hour, known_at desc`;
   return rows.map(({ date, hour, temperatureF, knownMs }) => ({
     ...toTarget({ kind, stationId, date, hour }),
     temperatureF,
@@ -250,12 +240,9 @@ export async function readFirstDate(
   orm: Orm,
   { forecastSource, kind, stationId }: Pick<Window, 'kind' | 'stationId'> & { forecastSource: string },
 ): Promise<string | undefined> {
-  const [first] = await selectRows<{ date: string }>(
-    orm,
-    sql`select date::text from ensemble_runs
-      where forecast_source = ${forecastSource} and kind = ${kind} and station = ${stationId}
-      order by date limit 1`,
-  );
+  const [first] = await queryRows(orm)<{ date: string }>`select date::text from ensemble_runs
+    where forecast_source = ${forecastSource} and kind = ${kind} and station = ${stationId}
+    order by date limit 1`;
   return first?.date;
 }
 

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { firstRow, selectRows } from '../../core/db/sql.js';
+import { firstRow, queryRows } from '../../core/db/sql.js';
 import { newId } from '../../core/ids.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
@@ -79,10 +79,8 @@ export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000
  * call: a statement that waits for a lock sees other tables as they were before the wait.
  */
 export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Micros | undefined> {
-  const [row] = await selectRows<{ cash: string }>(
-    tx,
-    sql`select cash::text as cash from trading_accounts where org_id = ${orgId} and mode = ${mode} for update`,
-  );
+  const [row] = await queryRows(tx)<{ cash: string }>`
+    select cash::text as cash from trading_accounts where org_id = ${orgId} and mode = ${mode} for update`;
   return row && BigInt(row.cash);
 }
 
@@ -118,13 +116,11 @@ export async function findPosition(
   { orgId, mode }: Account,
   ticker: string,
 ): Promise<Position | undefined> {
-  const [row] = await selectRows<
+  const [row] = await queryRows(orm)<
     { side: Side; contracts: number } & Record<'cost' | 'realised' | 'fees', string>
-  >(
-    orm,
-    sql`select side, contracts::float8, cost::text as cost, realised::text as realised, fees::text as fees
-    from trading_positions where org_id = ${orgId} and mode = ${mode} and ticker = ${ticker}`,
-  );
+  >`
+    select side, contracts::float8, cost::text as cost, realised::text as realised, fees::text as fees
+    from trading_positions where org_id = ${orgId} and mode = ${mode} and ticker = ${ticker}`;
   return row && { ...row, cost: BigInt(row.cost), realised: BigInt(row.realised), fees: BigInt(row.fees) };
 }
 
@@ -152,10 +148,8 @@ export function listHoldings(
 export async function listHeldTickers(orm: Orm, after: string, limit: number): Promise<{ ticker: string }[]> {
   const found: { ticker: string }[] = [];
   for (let last = after; found.length < limit; last = found.at(-1)!.ticker) {
-    const [next] = await selectRows<{ ticker: string }>(
-      orm,
-      sql`select ticker from trading_positions where contracts > 0 and ticker > ${last} order by ticker limit 1`,
-    );
+    const [next] = await queryRows(orm)<{ ticker: string }>`
+      select ticker from trading_positions where contracts > 0 and ticker > ${last} order by ticker limit 1`;
     if (!next) break;
     found.push(next);
   }
@@ -163,7 +157,5 @@ export async function listHeldTickers(orm: Orm, after: string, limit: number): P
 }
 
 export const listRestingTickers = (orm: Orm, limit: number) =>
-  selectRows<{ ticker: string }>(
-    orm,
-    sql`select distinct ticker from trading_orders where status = 'resting' order by ticker limit ${limit}`,
-  );
+  queryRows(orm)<{ ticker: string }>`
+    select distinct ticker from trading_orders where status = 'resting' order by ticker limit ${limit}`;

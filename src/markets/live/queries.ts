@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gte, inArray, isNotNull, sql, type SQL } from 'drizzle-orm';
-import { textArray, selectRow, firstRow } from '../../core/db/sql.js';
+import { textArray, firstRow, queryRow } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
 import type { Role } from '../../accounts/organizations/table.js';
@@ -199,9 +199,7 @@ export const selectGrounds = (
   { orgId, id }: { orgId: string; id: string },
   at: Date,
 ): Promise<StoredGrounds | undefined> =>
-  selectRow<StoredGrounds>(
-    orm,
-    sql`
+  queryRow(orm)<StoredGrounds>`
     select ${permissions},
       case when o.api_key_id is not null then
         case ${sql.raw(whenKeyIsBad('given.at', SENDING_SCOPE))} end
@@ -223,5 +221,4 @@ export const selectGrounds = (
       (select order_group_id from live_accounts where org_id = given.org_id) as "orderGroupId"
     from (select ${orgId}::uuid as org_id, ${at.toISOString()}::timestamptz as at) given
     join trading_orders o on o.org_id = given.org_id and o.id = ${id}::uuid
-    left join api_keys k on k.org_id = given.org_id and k.id = o.api_key_id`,
-  );
+    left join api_keys k on k.org_id = given.org_id and k.id = o.api_key_id`;

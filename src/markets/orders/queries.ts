@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, inArray, sql, type SQL } from 'drizzle-orm';
-import { firstRow, intArray, textArray, selectRows } from '../../core/db/sql.js';
+import { firstRow, intArray, textArray, queryRows } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS } from '../../core/time.js';
 import { listenersOf, type Listener } from '../../accounts/webhooks/outbox.js';
@@ -49,9 +49,7 @@ export async function readState(
   { orgId, mode, ticker, idempotencyKey }: Pick<OrderInput, 'orgId' | 'mode' | 'ticker' | 'idempotencyKey'>,
   bookHash: string,
 ) {
-  const [row] = await selectRows<StateRow>(
-    tx,
-    sql`
+  const [row] = await queryRows(tx)<StateRow>`
     select o.id, o.request_hash as "requestHash", p.side, p.contracts::float8, p.cost::text as cost, p.realised::text as realised,
       p.fees::text as fees, out.reserved::text as reserved, out.yes::float8 as "committedYes", out.no::float8 as "committedNo", b.taken,
       ${listenersOf(orgId, 'trade.filled')} as listeners
@@ -69,8 +67,7 @@ export async function readState(
       select side, contracts, cost, realised, fees from trading_positions
       where org_id = ${orgId} and mode = ${mode} and ticker between ${ticker} and ${ticker} order by ticker limit 1
     ) p on true
-    left join paper_books b on b.org_id = ${orgId} and b.ticker = ${ticker} and b.book_hash = ${bookHash}`,
-  );
+    left join paper_books b on b.org_id = ${orgId} and b.ticker = ${ticker} and b.book_hash = ${bookHash}`;
   const { id, requestHash, side, contracts, committedYes, committedNo, taken, listeners } = row!;
   return {
     existing: id === null ? undefined : { id, requestHash: requestHash! },
@@ -289,12 +286,10 @@ export async function listRestingMarkets(
   after: Pick<RestingMarket, 'ticker' | 'orgId'>,
   limit: number,
 ): Promise<RestingMarket[]> {
-  const rows = await selectRows<{ ticker: string; orgId: string; since: string }>(
-    orm,
-    sql`select ticker, org_id as "orgId", min(prints_seen ->> 'at') as since from trading_orders
+  const rows = await queryRows(orm)<{ ticker: string; orgId: string; since: string }>`
+    select ticker, org_id as "orgId", min(prints_seen ->> 'at') as since from trading_orders
     where mode = 'paper' and status = 'resting' and (ticker, org_id) > (${after.ticker}, ${after.orgId}::uuid)
-    group by ticker, org_id order by ticker, org_id limit ${limit}`,
-  );
+    group by ticker, org_id order by ticker, org_id limit ${limit}`;
   return rows.map((row) => ({ ...row, since: new Date(row.since) }));
 }
 
@@ -336,17 +331,14 @@ const ENOUGH_ORDERS = 30;
  */
 export async function readQueueCorrection(orm: Orm, orgId: string, at: Date) {
   const since = new Date(at.getTime() - LEARNED_DAYS * DAY_MS).toISOString();
-  const [row] = await selectRows<{ orders: number; median: number | null }>(
-    orm,
-    sql`
+  const [row] = await queryRows(orm)<{ orders: number; median: number | null }>`
     select count(*)::int as orders, percentile_cont(0.5) within group (order by gap / shown)::float8 as median
     from (
       select (array_agg((prints_seen ->> 'atPrice')::numeric order by at))[1] as shown,
         (array_agg(venue_ahead - paper_ahead order by at) filter (where venue_ahead - paper_ahead is not null))[1] as gap
       from queue_positions where org_id = ${orgId}::uuid and at >= ${since}::timestamptz group by order_id
     ) o
-    where shown > 0 and gap is not null`,
-  );
+    where shown > 0 and gap is not null`;
   const { orders, median } = row!;
   return { orders, factor: orders < ENOUGH_ORDERS ? 1 : Math.max(0, 1 + median!) };
 }

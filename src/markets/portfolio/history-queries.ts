@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import type { Account } from '../ledger/queries.js';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows, timeText } from '../../core/db/sql.js';
+import { timeText, queryRows } from '../../core/db/sql.js';
 import { portfolioHistory, type SettlementState } from '../ledger/portfolio-table.js';
 import type { OrderFilter } from './order-queries.js';
 
@@ -17,42 +17,33 @@ const stepOf = ({ stepSeconds }: Span) =>
   sql`date_bin(make_interval(secs => ${stepSeconds}), at, ${STEP_ORIGIN}::timestamptz)`;
 
 export async function listUnrealised(orm: Orm, span: Span): Promise<{ step: Date; unrealised: bigint }[]> {
-  const rows = await selectRows<{ step: string; unrealised: string }>(
-    orm,
-    sql`
-      select distinct on (h.bucket) ${timeText(sql`h.bucket`)} as step, unrealised::text
-      from (
-        select ${stepOf(span)} as bucket, at, unrealised from portfolio_history
-        where org_id = ${span.orgId}::uuid and mode = ${span.mode} and at >= ${span.from.toISOString()}::timestamptz
-      ) h
-      order by h.bucket, at desc`,
-  );
+  const rows = await queryRows(orm)<{ step: string; unrealised: string }>`
+    select distinct on (h.bucket) ${timeText(sql`h.bucket`)} as step, unrealised::text
+    from (
+      select ${stepOf(span)} as bucket, at, unrealised from portfolio_history
+      where org_id = ${span.orgId}::uuid and mode = ${span.mode} and at >= ${span.from.toISOString()}::timestamptz
+    ) h
+    order by h.bucket, at desc`;
   return rows.map(({ step, unrealised }) => ({ step: new Date(step), unrealised: BigInt(unrealised) }));
 }
 
 export async function findUnrealisedBefore(orm: Orm, span: Span): Promise<bigint | undefined> {
-  const [row] = await selectRows<{ unrealised: string }>(
-    orm,
-    sql`
-      select unrealised::text from portfolio_history
-      where org_id = ${span.orgId}::uuid and mode = ${span.mode} and at < ${span.from.toISOString()}::timestamptz
-      order by at desc limit 1`,
-  );
+  const [row] = await queryRows(orm)<{ unrealised: string }>`
+    select unrealised::text from portfolio_history
+    where org_id = ${span.orgId}::uuid and mode = ${span.mode} and at < ${span.from.toISOString()}::timestamptz
+    order by at desc limit 1`;
   return row && BigInt(row.unrealised);
 }
 
 export async function sumBooked(orm: Orm, span: Span) {
-  const rows = await selectRows<Record<'step' | 'realised' | 'fees', string>>(
-    orm,
-    sql`
-      select ${timeText(sql`l.bucket`)} as step, realised::text, fees::text
-      from (
-        select ${stepOf(span)} as bucket, -sum(realised) as realised, sum(fees) as fees from ledger_entries
-        where org_id = ${span.orgId}::uuid and mode = ${span.mode} and at >= ${span.from.toISOString()}::timestamptz
-        group by 1
-      ) l
-      order by l.bucket`,
-  );
+  const rows = await queryRows(orm)<Record<'step' | 'realised' | 'fees', string>>`
+    select ${timeText(sql`l.bucket`)} as step, realised::text, fees::text
+    from (
+      select ${stepOf(span)} as bucket, -sum(realised) as realised, sum(fees) as fees from ledger_entries
+      where org_id = ${span.orgId}::uuid and mode = ${span.mode} and at >= ${span.from.toISOString()}::timestamptz
+      group by 1
+    ) l
+    order by l.bucket`;
   return rows.map(({ step, realised, fees }) => ({
     step: new Date(step),
     realised: BigInt(realised),
@@ -119,29 +110,23 @@ export const listSettlementEvents = (
   orgId: string,
   { after, limit, ...filter }: SettlementEventPage,
 ): Promise<SettlementEventRow[]> =>
-  selectRows(
-    orm,
-    sql`${selectSettlements(orgId, filter)}
-      ${
-        after
-          ? // Redundant, but the index can seek only by a bound on the time.
-            sql`and s.at <= ${after.at}::timestamptz and (s.at, ticker, n) < (${after.at}::timestamptz, ${after.ticker}, ${after.n})`
-          : sql``
-      }
-      order by s.at desc, ticker desc, n desc
-      limit ${limit}`,
-  );
+  queryRows(orm)`${selectSettlements(orgId, filter)}
+    ${
+      after
+        ? // Redundant, but the index can seek only by a bound on the time.
+          sql`and s.at <= ${after.at}::timestamptz and (s.at, ticker, n) < (${after.at}::timestamptz, ${after.ticker}, ${after.n})`
+        : sql``
+    }
+    order by s.at desc, ticker desc, n desc
+    limit ${limit}`;
 
 /** Without those that are only announced. */
 export async function sumSettlements(orm: Orm, orgId: string, filter: SettlementFilter) {
-  const [sums] = await selectRows<{ count: number; paid: string; payout: string }>(
-    orm,
-    sql`
-      select count(*)::int as count, coalesce(sum(e.cost::bigint + e.fees::bigint) filter (where not e."isCorrection"), 0)::text as paid,
-        coalesce(sum(e."cashChange"::bigint), 0)::text as payout
-      from (${selectSettlements(orgId, filter)}) e
-      where e.state in ('finalized', 'void') or e."cashChange" <> '0'`,
-  );
+  const [sums] = await queryRows(orm)<{ count: number; paid: string; payout: string }>`
+    select count(*)::int as count, coalesce(sum(e.cost::bigint + e.fees::bigint) filter (where not e."isCorrection"), 0)::text as paid,
+      coalesce(sum(e."cashChange"::bigint), 0)::text as payout
+    from (${selectSettlements(orgId, filter)}) e
+    where e.state in ('finalized', 'void') or e."cashChange" <> '0'`;
   const { count, paid, payout } = sums!;
   return { count, paid: BigInt(paid), payout: BigInt(payout), result: BigInt(payout) - BigInt(paid) };
 }
@@ -150,12 +135,9 @@ export async function sumSettlements(orm: Orm, orgId: string, filter: Settlement
 export async function listHoldingAccounts(orm: Orm, after: Account, limit: number): Promise<Account[]> {
   const found: Account[] = [];
   for (let last = after; found.length < limit; last = found.at(-1)!) {
-    const [next] = await selectRows<Account>(
-      orm,
-      sql`select org_id as "orgId", mode from trading_positions
+    const [next] = await queryRows(orm)<Account>`select org_id as "orgId", mode from trading_positions
       where contracts > 0 and (org_id, mode) > (${last.orgId}::uuid, ${last.mode})
-      order by org_id, mode limit 1`,
-    );
+      order by org_id, mode limit 1`;
     if (!next) break;
     found.push(next);
   }
@@ -174,12 +156,9 @@ export async function writePoint(orm: Orm, point: typeof portfolioHistory.$infer
 }
 
 export const listAccounts = (orm: Orm, after: Account, limit: number) =>
-  selectRows<Account>(
-    orm,
-    sql`select org_id as "orgId", mode from trading_accounts
+  queryRows(orm)<Account>`select org_id as "orgId", mode from trading_accounts
     where (org_id, mode) > (${after.orgId}::uuid, ${after.mode})
-    order by org_id, mode limit ${limit}`,
-  );
+    order by org_id, mode limit ${limit}`;
 
 /** Keeps the last point of each UTC day. */
 export async function thinOutPoints(orm: Orm, { orgId, mode }: Account, before: Date): Promise<void> {

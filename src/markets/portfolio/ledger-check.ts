@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
-import { inSnapshot, selectRows } from '../../core/db/sql.js';
+import { inSnapshot, queryRows } from '../../core/db/sql.js';
 import { toTable } from '../../core/text-table.js';
 import { formatDollars } from '../market/money.js';
 
@@ -181,13 +181,11 @@ export function checkLedger(orm: Orm, { orgId }: { orgId?: string | undefined },
   return inSnapshot(orm, async (tx) => {
     const problems: LedgerProblem[] = [];
     for (const { name, broken } of rules) {
-      const found = await selectRows<Omit<LedgerProblem, 'rule'>>(
-        tx,
-        sql`select b.org_id as "orgId", coalesce(o.slug, b.org_id::text) as organization, b.mode, b.about,
-            b.recorded::text, b.actual::text, count(*) over ()::int as count
-          from (${broken(rows)}) b left join organizations o on o.id = b.org_id
-          order by organization, b.mode, b.about limit ${maxRows}`,
-      );
+      const found = await queryRows(tx)<Omit<LedgerProblem, 'rule'>>`
+        select b.org_id as "orgId", coalesce(o.slug, b.org_id::text) as organization, b.mode, b.about,
+          b.recorded::text, b.actual::text, count(*) over ()::int as count
+        from (${broken(rows)}) b left join organizations o on o.id = b.org_id
+        order by organization, b.mode, b.about limit ${maxRows}`;
       problems.push(...found.map((problem) => ({ rule: name, ...problem })));
     }
     return problems;

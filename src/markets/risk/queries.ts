@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
-import { selectRows } from '../../core/db/sql.js';
+import { queryRows } from '../../core/db/sql.js';
 import { firstIdOf } from '../../core/ids.js';
 import { users } from '../../accounts/organizations/table.js';
 import type { TradeMode } from '../ledger/orders-table.js';
@@ -189,9 +189,7 @@ export async function selectRisk(
   { orgId, mode, midnight }: { orgId: string; mode: TradeMode; midnight: Date },
 ): Promise<StoredRisk> {
   const since = sql`${midnight.toISOString()}::timestamptz`;
-  const [row] = await selectRows<StoredRisk>(
-    orm,
-    sql`
+  const [row] = await queryRows(orm)<StoredRisk>`
     select
       a.org_id is not null as "isHere",
       a.cash::text as "cash",
@@ -227,8 +225,7 @@ export async function selectRisk(
       select at, cash, liquidation from portfolio_history
       where org_id = given.org_id and mode = given.mode and at < ${since}
       order by at desc limit 1
-    ) h on true`,
-  );
+    ) h on true`;
   return row!;
 }
 
@@ -239,13 +236,10 @@ export async function selectLargestOrders(
   orm: Orm,
   { orgId, mode, midnight }: { orgId: string; mode: TradeMode; midnight: Date },
 ) {
-  const [row] = await selectRows<{ largest: string; dearest: string }>(
-    orm,
-    sql`
+  const [row] = await queryRows(orm)<{ largest: string; dearest: string }>`
     select coalesce(max(contracts), 0)::text as "largest",
       coalesce(max(trunc(limit_price * contracts) + fees) filter (where action = 'buy'), 0)::text as "dearest"
     from trading_orders
-    where org_id = ${orgId}::uuid and mode = ${mode} and id >= ${firstIdOf(midnight.getTime())}::uuid`,
-  );
+    where org_id = ${orgId}::uuid and mode = ${mode} and id >= ${firstIdOf(midnight.getTime())}::uuid`;
   return { largestOrder: Number(row!.largest), dearestOrder: BigInt(row!.dearest) };
 }

@@ -1,5 +1,5 @@
 import { and, eq, gte, inArray, isNull, sql } from 'drizzle-orm';
-import { intArray, textArray, insertRows, selectRows } from '../../core/db/sql.js';
+import { intArray, textArray, insertRows, queryRows } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import type { ForecastMethod } from '../learning/forecast.js';
 import type { SourceNames } from '../learning/queries.js';
@@ -33,14 +33,12 @@ export async function storeGates(
     select ${marketSource}, ${forecastSource}, kind, station, lead_hours, is_open, ${at}::timestamptz from ${judged}
     order by kind, station, lead_hours
     on conflict do nothing`);
-  const changed = await selectRows<{ place: number }>(
-    tx,
-    sql`update signal_gates g set is_open = j.is_open, judged_at = ${at}::timestamptz
+  const changed = await queryRows(tx)<{ place: number }>`
+    update signal_gates g set is_open = j.is_open, judged_at = ${at}::timestamptz
     from ${judged}
     where (g.market_source, g.forecast_source, g.kind, g.station, g.lead_hours) = (${marketSource}, ${forecastSource}, j.kind, j.station, j.lead_hours)
       and g.is_open <> j.is_open and g.judged_at < ${at}::timestamptz
-    returning (j.ord - 1)::int as place`,
-  );
+    returning (j.ord - 1)::int as place`;
   return changed.map(({ place }) => place);
 }
 
@@ -90,9 +88,7 @@ export async function listJudgedRecords(
   { marketSource, forecastSource }: SourceNames,
   { kind, station, since, settledBy }: JudgedOf,
 ): Promise<JudgedRecord[]> {
-  const [answer] = await selectRows<{ records: JudgedRow[] | null }>(
-    orm,
-    sql`select json_agg(json_build_array(
+  const [answer] = await queryRows(orm)<{ records: JudgedRow[] | null }>`select json_agg(json_build_array(
         date, lead_hours, method, advantage, worst_advantage, (extract(epoch from settled_at) * 1000)::float8
       )) as records
     from (
@@ -100,8 +96,7 @@ export async function listJudgedRecords(
       where market_source = ${marketSource} and forecast_source = ${forecastSource} and kind = ${kind} and station = ${station}
         and date >= ${since}::date and settled_at <= ${settledBy.toISOString()}::timestamptz
       limit 40000
-    ) as judged`,
-  );
+    ) as judged`;
   return (answer?.records ?? []).map(([date, leadHours, method, advantage, worstAdvantage, settledMs]) => ({
     kind,
     station,

@@ -1,5 +1,5 @@
 import { and, asc, eq, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm';
-import { textArray, selectRows } from '../../core/db/sql.js';
+import { textArray, queryRows } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import {
   ledgerEntries,
@@ -11,12 +11,9 @@ import { ofAccount, type Account } from '../ledger/queries.js';
 import type { SettlementEvent } from './settlement-event.js';
 
 export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: number) =>
-  selectRows<{ ticker: string }>(
-    orm,
-    sql`select distinct ticker from trading_settlements
+  queryRows(orm)<{ ticker: string }>`select distinct ticker from trading_settlements
     where at >= ${since.toISOString()}::timestamptz and ticker > ${after}
-    order by ticker limit ${limit}`,
-  );
+    order by ticker limit ${limit}`;
 
 function eventRows(events: ReadonlyMap<string, SettlementEvent>): SQL {
   const all = [...events.values()];
@@ -46,9 +43,7 @@ export type ListAccounts = (
 
 /** With a position that can be paid now, or with no record of one of these events. */
 export const listHolders: ListAccounts = (orm, events, after, limit) =>
-  selectRows<Account>(
-    orm,
-    sql`select distinct p.org_id as "orgId", p.mode
+  queryRows(orm)<Account>`select distinct p.org_id as "orgId", p.mode
     from ${eventRows(events)}
     join trading_positions p on p.ticker = w.ticker and p.contracts > 0
     left join lateral (
@@ -58,14 +53,11 @@ export const listHolders: ListAccounts = (orm, events, after, limit) =>
     ) last on true
     where (p.org_id, p.mode) > (${after.orgId}::uuid, ${after.mode})
       and (w.state in ('finalized', 'void') or last.state is null or (${isNews(sql`last`)}))
-    order by p.org_id, p.mode limit ${limit}`,
-  );
+    order by p.org_id, p.mode limit ${limit}`;
 
 /** The last recorded event differs from the current one. */
 export const listOutdatedAccounts: ListAccounts = (orm, events, after, limit) =>
-  selectRows<Account>(
-    orm,
-    sql`select distinct s.org_id as "orgId", s.mode
+  queryRows(orm)<Account>`select distinct s.org_id as "orgId", s.mode
     from ${eventRows(events)}
     join trading_settlements s on s.ticker = w.ticker
     where (s.org_id, s.mode) > (${after.orgId}::uuid, ${after.mode})
@@ -74,8 +66,7 @@ export const listOutdatedAccounts: ListAccounts = (orm, events, after, limit) =>
         select from trading_settlements later
         where later.org_id = s.org_id and later.mode = s.mode and later.ticker = s.ticker and later.n > s.n
       )
-    order by s.org_id, s.mode limit ${limit}`,
-  );
+    order by s.org_id, s.mode limit ${limit}`;
 
 export const readPositions = (tx: Orm, account: Account, tickers: string[]) =>
   tx
@@ -131,10 +122,8 @@ const DELETED_AT_ONCE = 5_000;
 
 async function deleteOld(orm: Orm, table: SQL, key: SQL, isOld: SQL): Promise<void> {
   for (;;) {
-    const deleted = await selectRows<{ org_id: string }>(
-      orm,
-      sql`delete from ${table} where (${key}) in (select ${key} from ${table} where ${isOld} limit ${DELETED_AT_ONCE}) returning org_id`,
-    );
+    const deleted = await queryRows(orm)<{ org_id: string }>`
+      delete from ${table} where (${key}) in (select ${key} from ${table} where ${isOld} limit ${DELETED_AT_ONCE}) returning org_id`;
     if (deleted.length < DELETED_AT_ONCE) return;
   }
 }

@@ -1,6 +1,5 @@
-import { sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
-import { textArray, selectRows } from '../../core/db/sql.js';
+import { textArray, queryRows } from '../../core/db/sql.js';
 import type { SourceNames } from '../learning/queries.js';
 import { MAIN_MODEL } from '../weather/weather.js';
 import type { TemperatureKind } from '../market/market.js';
@@ -78,13 +77,11 @@ interface DayRuns {
 }
 
 const countRuns = (orm: Orm, source: string, kinds: readonly TemperatureKind[], { from, to }: DateRange) =>
-  selectRows<DayRuns>(
-    orm,
-    sql`select kind, station, date::text, count(*)::int as runs, (extract(epoch from min(model_run_at)) * 1000)::float8 as "firstRunMs"
+  queryRows(orm)<DayRuns>`
+    select kind, station, date::text, count(*)::int as runs, (extract(epoch from min(model_run_at)) * 1000)::float8 as "firstRunMs"
     from ensemble_runs
     where forecast_source = ${source} and model = ${MAIN_MODEL} and kind = any(${textArray(kinds)}) and date between ${from}::date and ${to}::date
-    group by kind, station, date`,
-  );
+    group by kind, station, date`;
 
 const listReportedDays = (
   orm: Orm,
@@ -92,12 +89,9 @@ const listReportedDays = (
   kinds: readonly TemperatureKind[],
   { from, to }: DateRange,
 ) =>
-  selectRows<Pick<DayRuns, 'kind' | 'station' | 'date'>>(
-    orm,
-    sql`select distinct kind, station, date::text
+  queryRows(orm)<Pick<DayRuns, 'kind' | 'station' | 'date'>>`select distinct kind, station, date::text
     from climate_reports
-    where market_source = ${source} and kind = any(${textArray(kinds)}) and date between ${from}::date and ${to}::date`,
-  );
+    where market_source = ${source} and kind = any(${textArray(kinds)}) and date between ${from}::date and ${to}::date`;
 
 export async function listModelDays(
   orm: Orm,
@@ -105,11 +99,8 @@ export async function listModelDays(
   model: string,
   { from, to }: DateRange,
 ): Promise<Set<string>> {
-  const rows = await selectRows<Pick<DayRuns, 'station' | 'date'>>(
-    orm,
-    sql`select distinct station, date::text
+  const rows = await queryRows(orm)<Pick<DayRuns, 'station' | 'date'>>`select distinct station, date::text
     from ensemble_runs
-    where forecast_source = ${source} and model = ${model} and kind = 'daily_maximum' and date between ${from}::date and ${to}::date`,
-  );
+    where forecast_source = ${source} and model = ${model} and kind = 'daily_maximum' and date between ${from}::date and ${to}::date`;
   return new Set(rows.map(({ station, date }) => `${station} ${date}`));
 }

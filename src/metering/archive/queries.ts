@@ -1,5 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
+import { textArray, timeText, queryRow, queryRows } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import type { EventPosition } from '../events/event-queries.js';
 import type { usageArchives } from '../ingestion/table.js';
@@ -51,36 +51,28 @@ export const listOrganizations = (
   after: string,
   limit: number,
 ): Promise<{ id: string; slug: string }[]> =>
-  selectRows(
-    orm,
-    sql`select id::text, slug from organizations
-    where slug > ${after} ${orgId === undefined ? sql`` : sql`and id = ${orgId}::uuid`} order by slug limit ${limit}`,
-  );
+  queryRows(orm)`select id::text, slug from organizations
+    where slug > ${after} ${orgId === undefined ? sql`` : sql`and id = ${orgId}::uuid`} order by slug limit ${limit}`;
 
 export const listOpenMonths = (
   orm: Orm,
   orgId: string,
   before: string,
 ): Promise<(Month & { events: number })[]> =>
-  selectRows(
-    orm,
-    sql`select t.org_id::text as "orgId", t.period::text, t.livemode, sum(t.events)::float8 as events
+  queryRows(orm)`select t.org_id::text as "orgId", t.period::text, t.livemode, sum(t.events)::float8 as events
     from usage_totals t
     left join usage_archives a on a.org_id = t.org_id and a.period = t.period and a.livemode = t.livemode
     where t.org_id = ${orgId}::uuid and t.period < ${before}::date and a.state is distinct from 'archived'
-    group by 1, 2, 3 order by 2, 3 desc`,
-  );
+    group by 1, 2, 3 order by 2, 3 desc`;
 
 const archiveColumns = sql`org_id::text as "orgId", period::text, livemode, state, file, sha256, events::float8 as events`;
 
 export const findArchive = (orm: Orm, month: Month): Promise<ArchiveRow | undefined> =>
-  selectRow(orm, sql`select ${archiveColumns} from usage_archives where ${ofMonth(month)}`);
+  queryRow(orm)`select ${archiveColumns} from usage_archives where ${ofMonth(month)}`;
 
 export const listArchives = (orm: Orm, orgId: string): Promise<ArchiveRow[]> =>
-  selectRows(
-    orm,
-    sql`select ${archiveColumns} from usage_archives where org_id = ${orgId}::uuid order by period, livemode desc`,
-  );
+  queryRows(orm)`
+    select ${archiveColumns} from usage_archives where org_id = ${orgId}::uuid order by period, livemode desc`;
 
 /** A month's file holds its events as sent, before corrections. `s` is the row of a sum table. */
 const correctedOf = (month: Month, ofRow: SQL): SQL => sql`(
@@ -89,27 +81,23 @@ const correctedOf = (month: Month, ofRow: SQL): SQL => sql`(
 
 /** The sums of the events as sent, in one snapshot. */
 export const listTotals = (orm: Orm, month: Month): Promise<MetricSum[]> =>
-  selectRows(
-    orm,
-    sql`select product_id::text as "productId", metric, trim_scale(quantity - ${correctedOf(month, sql``)})::text as quantity,
+  queryRows(orm)`
+    select product_id::text as "productId", metric, trim_scale(quantity - ${correctedOf(month, sql``)})::text as quantity,
       events::float8 as events
-    from usage_totals s where ${ofMonth(month)} order by product_id, metric collate "C"`,
-  );
+    from usage_totals s where ${ofMonth(month)} order by product_id, metric collate "C"`;
 
 export const listProductSlugs = (orm: Orm, ids: string[]): Promise<{ id: string; slug: string }[]> =>
-  selectRows(orm, sql`select id::text, slug from products where id = any (${textArray(ids)}::uuid[])`);
+  queryRows(orm)`select id::text, slug from products where id = any (${textArray(ids)}::uuid[])`;
 
 export interface ArchivedSum extends MetricSum {
   deletedEvents: number;
 }
 
 export const listArchivedSums = (orm: Orm, month: Month): Promise<ArchivedSum[]> =>
-  selectRows(
-    orm,
-    sql`select product_id::text as "productId", metric, trim_scale(quantity)::text as quantity, events::float8 as events,
+  queryRows(orm)`
+    select product_id::text as "productId", metric, trim_scale(quantity)::text as quantity, events::float8 as events,
       deleted_events::float8 as "deletedEvents"
-    from usage_archived_totals where ${ofMonth(month)} order by product_id, metric collate "C"`,
-  );
+    from usage_archived_totals where ${ofMonth(month)} order by product_id, metric collate "C"`;
 
 export interface HourSum extends Sum {
   /** `2025-10-31T13`. */
@@ -123,29 +111,23 @@ const hourText = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YY
 
 /** Without corrections, like `listTotals`. */
 export const listHours = (orm: Orm, month: Month, productId: string): Promise<HourSum[]> =>
-  selectRows(
-    orm,
-    sql`select ${hourText(sql`hour`)} as hour, api_key_id::text as "apiKeyId", metric, dimensions, events::float8 as events,
+  queryRows(orm)`
+    select ${hourText(sql`hour`)} as hour, api_key_id::text as "apiKeyId", metric, dimensions, events::float8 as events,
       trim_scale(quantity - ${correctedOf(month, sql`and c.api_key_id = s.api_key_id and c.dimensions = s.dimensions and c.occurred_at >= s.hour and c.occurred_at < s.hour + interval '1 hour'`)})::text as quantity
-    from usage_hours s where ${inMonth(month, sql`${productId}::uuid`, sql`hour`)}`,
-  );
+    from usage_hours s where ${inMonth(month, sql`${productId}::uuid`, sql`hour`)}`;
 
 export const sumEvents = (orm: Orm, month: Month, productId: string): Promise<HourSum[]> =>
-  selectRows(
-    orm,
-    sql`select ${hourText(sql`occurred_at`)} as hour, api_key_id::text as "apiKeyId", metric, dimensions,
+  queryRows(orm)`
+    select ${hourText(sql`occurred_at`)} as hour, api_key_id::text as "apiKeyId", metric, dimensions,
       trim_scale(sum(quantity))::text as quantity, count(*)::float8 as events
-    from usage_events where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} group by 1, 2, 3, 4`,
-  );
+    from usage_events where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} group by 1, 2, 3, 4`;
 
 /** Listed combinations have sums of their own. */
 export const listCombinations = async (orm: Orm, month: Month, productId: string): Promise<Set<string>> =>
   new Set(
     (
-      await selectRows<{ dimensions: string }>(
-        orm,
-        sql`select dimensions from usage_combinations where ${ofMonth(month)} and product_id = ${productId}::uuid`,
-      )
+      await queryRows(orm)<{ dimensions: string }>`
+        select dimensions from usage_combinations where ${ofMonth(month)} and product_id = ${productId}::uuid`
     ).map(({ dimensions }) => dimensions),
   );
 
@@ -156,9 +138,8 @@ export const listEventsOf = (
   after: EventPosition | undefined,
   limit: number,
 ): Promise<Omit<ArchivedEvent, 'productId'>[]> =>
-  selectRows(
-    orm,
-    sql`select idempotency_key as "idempotencyKey", metric, trim_scale(quantity)::text as quantity, api_key_id::text as "apiKeyId",
+  queryRows(orm)`
+    select idempotency_key as "idempotencyKey", metric, trim_scale(quantity)::text as quantity, api_key_id::text as "apiKeyId",
       ${timeText(sql`occurred_at`)} as "occurredAt", ${timeText(sql`received_at`)} as "receivedAt",
       nullif(subject, '') as subject, nullif(dimensions, '') as dimensions,
       case when credit_price <> 0 then trim_scale(credit_price)::text end as "creditPrice"
@@ -172,8 +153,7 @@ export const listEventsOf = (
       }
       order by occurred_at, idempotency_key limit ${limit}
     ) e
-    order by e.occurred_at, e.idempotency_key`,
-  );
+    order by e.occurred_at, e.idempotency_key`;
 
 export interface PricedSum extends Sum {
   metric: string;
@@ -189,9 +169,7 @@ export const deleteEvents = (
   first: EventPosition,
   last: EventPosition,
 ): Promise<PricedSum[]> =>
-  selectRows(
-    orm,
-    sql`with gone as (
+  queryRows(orm)`with gone as (
       delete from usage_events
       where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}
         and occurred_at between ${first.occurredAt}::timestamptz and ${last.occurredAt}::timestamptz
@@ -200,8 +178,7 @@ export const deleteEvents = (
       returning metric, quantity, credit_price
     )
     select metric, trim_scale(credit_price)::text as "creditPrice", trim_scale(sum(quantity))::text as quantity, count(*)::float8 as events
-    from gone group by 1, 2`,
-  );
+    from gone group by 1, 2`;
 
 export async function raiseDeleted(
   orm: Orm,
@@ -222,12 +199,10 @@ const entriesOf = (month: Month): SQL => sql`org_id = ${month.orgId}::uuid and l
 
 /** Omits products that still have events in the month, because correcting an event reads its entries. */
 export const listEntryDays = (orm: Orm, month: Month): Promise<{ productId: string; day: string }[]> =>
-  selectRows(
-    orm,
-    sql`select product_id::text as "productId", (${dayOf(sql`at`)} at time zone 'UTC')::date::text as day from credit_entries e
+  queryRows(orm)`
+    select product_id::text as "productId", (${dayOf(sql`at`)} at time zone 'UTC')::date::text as day from credit_entries e
     where ${entriesOf(month)} and not exists (select from usage_events where ${inMonth(month, sql`e.product_id`, sql`occurred_at`)})
-    group by product_id, 2 order by 1, 2`,
-  );
+    group by product_id, 2 order by 1, 2`;
 
 export async function sumEntries(
   orm: Orm,
@@ -236,9 +211,7 @@ export async function sumEntries(
   limit: number,
 ): Promise<number> {
   const key = sql`product_id, at, hour, grant_id, kind`;
-  const row = await selectRow<{ removed: number }>(
-    orm,
-    sql`with removed as (
+  const row = await queryRow(orm)<{ removed: number }>`with removed as (
       delete from credit_entries where org_id = ${month.orgId}::uuid and livemode = ${month.livemode} and (${key}) in (
         select ${key} from credit_entries
         where ${entriesOf(month)} and product_id = ${productId}::uuid and at >= ${day}::timestamp at time zone 'UTC'
@@ -251,8 +224,7 @@ export async function sumEntries(
       group by 1, 2, 3, 4, 5, 6, 7
       on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount
     )
-    select count(*)::int as removed from removed`,
-  );
+    select count(*)::int as removed from removed`;
   return row!.removed;
 }
 

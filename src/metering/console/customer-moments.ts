@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { say } from '../../accounts/audit/wording.js';
 import type { Moment } from '../../console/customer-summary.js';
 import type { Orm } from '../../core/db/client.js';
-import { selectRows, timeText } from '../../core/db/sql.js';
+import { timeText, queryRows } from '../../core/db/sql.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formatMonth } from '../../core/pages/format.js';
 
@@ -11,15 +11,14 @@ const SCANNED = 500;
 
 /** The first event, and the thresholds that were reported. A notice to members stands for a message about the same level. */
 export async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Moment[]> {
-  const rows = await selectRows<{
+  const rows = await queryRows(orm)<{
     at: string;
     type: string | null;
     threshold: string | null;
     product: string | null;
     slug: string | null;
-  }>(
-    orm,
-    sql`select ${timeText(sql`at`)} as at, type, threshold, product, slug from (
+  }>`
+    select ${timeText(sql`at`)} as at, type, threshold, product, slug from (
       (select created_at as at, type, data ->> 'threshold' as threshold,
         coalesce((select name from products where slug = data ->> 'productSlug'), data ->> 'productSlug') as product, null as slug from (
         select * from webhook_messages where org_id = ${orgId}::uuid order by id desc limit ${SCANNED}
@@ -37,8 +36,7 @@ export async function listMoments(orm: Orm, orgId: string, limit: number): Promi
         select hour from usage_hours where org_id = ${orgId}::uuid and product_id = n.product_id and livemode order by hour limit 1
       ) h
       where n.org_id = ${orgId}::uuid order by h.hour limit 1)
-    ) moments`,
-  );
+    ) moments`;
   return rows.map(({ at: time, type, threshold, product, slug }) => {
     const path =
       product === null

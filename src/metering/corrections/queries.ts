@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { textArray, selectRows, timeText } from '../../core/db/sql.js';
+import { textArray, timeText, queryRows } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { countedSubject, OTHER_SQL } from '../entitlements/dimensions.js';
 import { addToHours, addToSubjects, addToTotals } from '../ingestion/sums.js';
@@ -34,9 +34,8 @@ export const listTargets = (
   orgId: string,
   idempotencyKeys: string[],
 ): Promise<CorrectionTarget[]> =>
-  selectRows(
-    orm,
-    sql`select e.idempotency_key as "idempotencyKey", e.product_id::text as "productId", p.slug as "productSlug",
+  queryRows(orm)`
+    select e.idempotency_key as "idempotencyKey", e.product_id::text as "productId", p.slug as "productSlug",
       trim_scale(p.max_quantity)::text as "maxQuantity", e.api_key_id::text as "apiKeyId", ${timeText(sql`e.occurred_at`)} as "occurredAt",
       ${timeText(sql`e.received_at`)} as "receivedAt", e.livemode, e.metric, trim_scale(coalesce(c.quantity, e.quantity))::text as quantity,
       coalesce(c.number, 0) as corrections, trim_scale(e.credit_price)::text as "creditPrice", ${sql.raw(countedSubject('e', 'p'))} as subject,
@@ -50,8 +49,7 @@ export const listTargets = (
       where org_id = ${orgId}::uuid and idempotency_key = e.idempotency_key and occurred_at = e.occurred_at
       order by number desc limit 1
     ) c on true
-    where e.org_id = ${orgId}::uuid and e.idempotency_key = any (${textArray(idempotencyKeys)}::text[])`,
-  );
+    where e.org_id = ${orgId}::uuid and e.idempotency_key = any (${textArray(idempotencyKeys)}::text[])`;
 
 export type RecordedCorrection = Pick<
   typeof usageCorrections.$inferSelect,
@@ -63,13 +61,11 @@ export const listRecorded = (
   orgId: string,
   correctionKeys: string[],
 ): Promise<RecordedCorrection[]> =>
-  selectRows(
-    orm,
-    sql`select correction_key as "correctionKey", idempotency_key as "idempotencyKey", livemode, reason,
+  queryRows(orm)`
+    select correction_key as "correctionKey", idempotency_key as "idempotencyKey", livemode, reason,
       trim_scale(previous_quantity)::text as "previousQuantity", trim_scale(quantity)::text as quantity
     from usage_corrections
-    where org_id = ${orgId}::uuid and correction_key = any (${textArray(correctionKeys)}::text[])`,
-  );
+    where org_id = ${orgId}::uuid and correction_key = any (${textArray(correctionKeys)}::text[])`;
 
 export interface NewCorrection {
   event: CorrectionTarget;
@@ -123,13 +119,11 @@ export const listHistory = (
   events: readonly Pick<CorrectionTarget, 'idempotencyKey' | 'occurredAt'>[],
   newKeys: string[],
 ): Promise<EarlierCorrection[]> =>
-  selectRows(
-    orm,
-    sql`select c.idempotency_key as "idempotencyKey", ${timeText(sql`c.corrected_at`)} as "correctedAt",
+  queryRows(orm)`
+    select c.idempotency_key as "idempotencyKey", ${timeText(sql`c.corrected_at`)} as "correctedAt",
       trim_scale(c.previous_quantity)::text as "previousQuantity", trim_scale(c.quantity)::text as quantity
     from unnest(${textArray(events.map(({ idempotencyKey }) => idempotencyKey))}::text[], ${textArray(events.map(({ occurredAt }) => occurredAt))}::timestamptz[])
       as e (idempotency_key, occurred_at)
     join usage_corrections c on c.org_id = ${orgId}::uuid and c.idempotency_key = e.idempotency_key and c.occurred_at = e.occurred_at
     where c.correction_key <> all (${textArray(newKeys)}::text[])
-    order by c.idempotency_key, c.number`,
-  );
+    order by c.idempotency_key, c.number`;

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { selectRows, textArray, timeText } from '../../core/db/sql.js';
+import { selectRows, textArray, timeText, queryRows } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { addDecimals, subtractDecimals } from '../../core/decimal.js';
 import { DAY_MS } from '../../core/time.js';
@@ -8,9 +8,8 @@ import { ownRows, selectGrants, toHeldGrant, type AccountId, type GrantRow } fro
 
 /** The keys are the flush and the grant. */
 async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): Promise<Past['burned']> {
-  const rows = await selectRows<Flush & { grantId: string; amount: string }>(
-    orm,
-    sql`select ${timeText(sql`e.at`)} as at, e.product_id::text as "productId", ${timeText(sql`e.hour`)} as hour, e.grant_id::text as "grantId",
+  const rows = await queryRows(orm)<Flush & { grantId: string; amount: string }>`
+    select ${timeText(sql`e.at`)} as at, e.product_id::text as "productId", ${timeText(sql`e.hour`)} as hour, e.grant_id::text as "grantId",
       trim_scale(sum(case e.kind when 'burn' then e.amount else -e.amount end))::text as amount
     from (
       select distinct * from unnest(${textArray(flushes.map(({ productId }) => productId))}::uuid[], ${textArray(flushes.map(({ at }) => at))}::timestamptz[],
@@ -18,8 +17,7 @@ async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): P
     ) f
     join credit_entries e on ${ownRows('e', id)} and e.product_id = f.product_id and e.at = f.at and e.hour = f.hour
     where e.kind in ('burn', 'return')
-    group by e.at, e.product_id, e.hour, e.grant_id`,
-  );
+    group by e.at, e.product_id, e.hour, e.grant_id`;
   const burned: Past['burned'] = new Map(flushes.map((flush) => [nameFlush(flush), new Map()]));
   for (const { grantId, amount, ...flush } of rows) burned.get(nameFlush(flush))!.set(grantId, amount);
   return burned;
@@ -27,14 +25,12 @@ async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): P
 
 /** Newest first, without those that a correction has undone. */
 async function listRepaid(orm: Orm, id: AccountId, productIds: readonly string[]): Promise<Past['repaid']> {
-  const rows = await selectRows<{ productId: string; grantId: string; amount: string }>(
-    orm,
-    sql`select e.product_id::text as "productId", e.grant_id::text as "grantId", trim_scale(e.amount)::text as amount
+  const rows = await queryRows(orm)<{ productId: string; grantId: string; amount: string }>`
+    select e.product_id::text as "productId", e.grant_id::text as "grantId", trim_scale(e.amount)::text as amount
     from credit_entries e
     join credit_grants g on g.org_id = e.org_id and g.livemode = e.livemode and g.id = e.grant_id
     where ${ownRows('e', id)} and e.product_id = any (${textArray(productIds)}::uuid[]) and e.kind = 'repay'
-    order by e.at desc, g.priority desc, g.expires_at desc nulls first, g.id desc`,
-  );
+    order by e.at desc, g.priority desc, g.expires_at desc nulls first, g.id desc`;
   const repaid: Past['repaid'] = new Map();
   const undone = new Map<string, string>();
   for (const { productId, grantId, amount } of rows) {

@@ -5,7 +5,7 @@ import { queueWebhook } from '../../accounts/webhooks/outbox.js';
 import type { DataOf } from '../../accounts/webhooks/types.js';
 import type { Database, GroupTables, Template, Tx } from '../../core/db/client.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../../core/db/shards.js';
-import { selectRow, timeJson } from '../../core/db/sql.js';
+import { timeJson, queryRow } from '../../core/db/sql.js';
 import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 import type { Context } from '../../core/http/context.js';
 import { exact } from '../../core/http/json.js';
@@ -123,20 +123,15 @@ export async function reportBalance(tx: Tx, account: AccountId, at: Date): Promi
   const { orgId, livemode } = account;
   const isAccount = sql`a.org_id = ${orgId}::uuid and a.livemode = ${livemode}::bool`;
   // Instances take turns, and each sees what the others reported.
-  const locked = await selectRow(
-    tx,
-    sql`select 1 from credit_accounts a where ${isAccount} and exists (
+  const locked = await queryRow(tx)`select 1 from credit_accounts a where ${isAccount} and exists (
       select from webhook_endpoints w where w.org_id = a.org_id and w.livemode = a.livemode and w.is_enabled
         and 'credits.threshold_reached' = any (w.types)
-    ) for update of a`,
-  );
+    ) for update of a`;
   if (!locked) return;
-  const row = await selectRow<BalanceRow>(
-    tx,
-    sql`select trim_scale(b.balance)::text as balance, trim_scale(b.granted)::text as granted, l.level, a.reached
+  const row = await queryRow(tx)<BalanceRow>`
+    select trim_scale(b.balance)::text as balance, trim_scale(b.granted)::text as granted, l.level, a.reached
     from credit_accounts a join organizations o on o.id = a.org_id ${stateOf(wholeTables, at.toISOString(), sql`${orgId}::uuid`)}
-    where ${isAccount} and ${isReported}`,
-  );
+    where ${isAccount} and ${isReported}`;
   if (!row) return;
   const { level, reached, balance, granted } = row;
   await tx.execute(

@@ -3,7 +3,7 @@ import { recordAudit } from '../../accounts/audit/audit.js';
 import type { Source } from '../../accounts/identity/source.js';
 import { listEndpoints } from '../../accounts/webhooks/queries.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRow, selectRows, timeText } from '../../core/db/sql.js';
+import { timeText, queryRow, queryRows } from '../../core/db/sql.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import { fieldError } from '../../core/pages/form.js';
@@ -26,15 +26,12 @@ export interface Alert {
 }
 
 export const listAlerts = (orm: Orm, orgId: string): Promise<Alert[]> =>
-  selectRows(
-    orm,
-    sql`select a.id, p.slug as "productSlug", p.name as "productName", a.level, (
+  queryRows(orm)`select a.id, p.slug as "productSlug", p.name as "productName", a.level, (
         select ${timeText(sql`max(n.at)`)} from cap_notices n
         where n.org_id = ${orgId}::uuid and n.product_id = a.product_id and n.level = a.level and n.at >= a.created_at
       ) as "firedAt"
     from usage_alerts a left join products p on p.id = a.product_id
-    where a.org_id = ${orgId}::uuid order by p.name, p.slug, a.level`,
-  );
+    where a.org_id = ${orgId}::uuid order by p.name, p.slug, a.level`;
 
 export const listAlertEndpoints = async (orm: Orm, orgId: string) =>
   (await listEndpoints(orm, orgId)).filter(
@@ -45,9 +42,8 @@ const MAX_PRODUCTS = 500;
 
 /** With a cap this month, and what is used of it. */
 export const listCapped = (orm: Orm, orgId: string, now: Date) =>
-  selectRows<{ id: string; slug: string; name: string; metric: string; cap: string; used: string }>(
-    orm,
-    sql`select p.id, p.slug, p.name, p.usage_metric as metric, trim_scale(c.cap)::text as cap,
+  queryRows(orm)<{ id: string; slug: string; name: string; metric: string; cap: string; used: string }>`
+    select p.id, p.slug, p.name, p.usage_metric as metric, trim_scale(c.cap)::text as cap,
       trim_scale(coalesce(t.quantity, 0))::text as used
     from entitlements e join products p on p.id = e.product_id
     cross join lateral (select ${sql.raw(monthlyCap('e', 'p'))} as cap) c
@@ -55,21 +51,18 @@ export const listCapped = (orm: Orm, orgId: string, now: Date) =>
       and t.product_id = e.product_id and t.metric = p.usage_metric
     where e.org_id = ${orgId}::uuid and p.archived_at is null and c.cap > 0
       and e.starts_at <= ${now.toISOString()}::timestamptz and (e.ends_at is null or e.ends_at > ${now.toISOString()}::timestamptz)
-    order by p.slug limit ${MAX_PRODUCTS}`,
-  );
+    order by p.slug limit ${MAX_PRODUCTS}`;
 
 export const PAST_DAYS = 30;
 
 /** Live credits burned on each of the last whole days (UTC), ascending. */
 export async function listDailyBurns(orm: Orm, orgId: string, now: Date): Promise<number[]> {
   const end = `${now.toISOString().slice(0, 10)}T00:00:00Z`;
-  const rows = await selectRows<{ burned: number }>(
-    orm,
-    sql`select sum(case kind when 'burn' then amount else -amount end)::float8 as burned from credit_entries
+  const rows = await queryRows(orm)<{ burned: number }>`
+    select sum(case kind when 'burn' then amount else -amount end)::float8 as burned from credit_entries
     where org_id = ${orgId}::uuid and livemode and kind in ('burn', 'return') and at < ${end}::timestamptz
       and at >= ${new Date(Date.parse(end) - PAST_DAYS * DAY_MS).toISOString()}::timestamptz
-    group by date_trunc('day', at at time zone 'UTC')`,
-  );
+    group by date_trunc('day', at at time zone 'UTC')`;
   const days = rows.map(({ burned }) => burned);
   return [...Array<number>(PAST_DAYS - days.length).fill(0), ...days].toSorted((a, b) => a - b);
 }
@@ -111,10 +104,7 @@ async function audit(
   { productId, level }: { productId: string; level: number },
   source: Source,
 ): Promise<void> {
-  const product = await selectRow<{ slug: string }>(
-    tx,
-    sql`select slug from products where id = ${productId}`,
-  );
+  const product = await queryRow(tx)<{ slug: string }>`select slug from products where id = ${productId}`;
   const details = product ? { percent: level } : { credits: level };
   await recordAudit(tx, orgId, { ...source, action, target: product?.slug ?? 'credits', details });
 }

@@ -12,7 +12,7 @@ import { queueWebhook } from '../../accounts/webhooks/outbox.js';
 import { createRecentMap } from '../../core/collections.js';
 import type { GroupTables, Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
-import { intArray, selectRow } from '../../core/db/sql.js';
+import { intArray, queryRow } from '../../core/db/sql.js';
 import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 import { exact } from '../../core/http/json.js';
 import { DAY_MS, MINUTE_MS, monthOf, monthRange } from '../../core/time.js';
@@ -133,9 +133,8 @@ function createBurnReader({ db, clock }: NoticeDeps) {
     const start = { until: `${day}T00:00:00.000Z`, settled: '0' };
     const { until, settled } = known?.until.startsWith(day) ? known : start;
     const next = new Date(now.getTime() - SETTLED_MS).toISOString();
-    const row = (await selectRow<Pick<Use, 'used' | 'levels'> & { settled: string }>(
-      db.orm,
-      sql`select trim_scale(s.burned)::text as used, s.settled::text as settled,
+    const row = (await queryRow(db.orm)<Pick<Use, 'used' | 'levels'> & { settled: string }>`
+      select trim_scale(s.burned)::text as used, s.settled::text as settled,
         (select json_agg(level order by level) from unnest(${intArray(levels!)}::int[]) l (level) where s.burned > level) as levels
       from (
         select ${settled}::numeric + coalesce(sum(e.credits), 0) as burned,
@@ -144,8 +143,7 @@ function createBurnReader({ db, clock }: NoticeDeps) {
           select at, case kind when 'burn' then amount else -amount end as credits from credit_entries
           where org_id = ${orgId}::uuid and livemode and at >= ${until}::timestamptz and kind in ('burn', 'return')
         ) e
-      ) s`,
-    ))!;
+      ) s`)!;
     if (next > until) sums.set(orgId, { until: next, settled: row.settled });
     return row;
   };

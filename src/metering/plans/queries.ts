@@ -2,7 +2,7 @@ import { and, asc, eq, getTableColumns, gt, inArray, isNull, ne, sql, type SQL }
 import { lockOrganizationIds, organizations } from '../../accounts/organizations/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
-import { selectRows, storeRows, textArray, firstRow } from '../../core/db/sql.js';
+import { selectRows, storeRows, textArray, firstRow, queryRows } from '../../core/db/sql.js';
 import { BATCH } from '../../core/db/walk.js';
 import type { Range } from '../../core/http/page.js';
 import { organizationPlans, plans, planVersions } from './table.js';
@@ -56,18 +56,14 @@ export async function storePlan(tx: Tx, plan: Plan, isNewVersion: boolean): Prom
 
 /** The newest of each plan, and those with Organizations, newest first. */
 export async function listVersions(orm: Orm, slugs: readonly string[]) {
-  const counts = await selectRows<{ plan: string; version: number; organizations: number }>(
-    orm,
-    sql`select plan, version, count(*)::int as organizations from organization_plans
-      where plan = any (${textArray(slugs)}::text[]) and ended_at is null group by 1, 2`,
-  );
-  const rows = await selectRows<{ plan: string; version: number; at: string }>(
-    orm,
-    sql`select v.plan, v.version, v.created_at as at from plan_versions v join plans p on p.slug = v.plan
-      where v.plan = any (${textArray(slugs)}::text[]) and (v.version = p.version or (v.plan, v.version) in (
-        select * from unnest(${textArray(counts.map(({ plan }) => plan))}::text[], ${textArray(counts.map(({ version }) => String(version)))}::int[])
-      )) order by v.plan, v.version desc`,
-  );
+  const counts = await queryRows(orm)<{ plan: string; version: number; organizations: number }>`
+    select plan, version, count(*)::int as organizations from organization_plans
+    where plan = any (${textArray(slugs)}::text[]) and ended_at is null group by 1, 2`;
+  const rows = await queryRows(orm)<{ plan: string; version: number; at: string }>`
+    select v.plan, v.version, v.created_at as at from plan_versions v join plans p on p.slug = v.plan
+    where v.plan = any (${textArray(slugs)}::text[]) and (v.version = p.version or (v.plan, v.version) in (
+      select * from unnest(${textArray(counts.map(({ plan }) => plan))}::text[], ${textArray(counts.map(({ version }) => String(version)))}::int[])
+    )) order by v.plan, v.version desc`;
   return rows.map(({ plan, version, at }) => ({
     plan,
     version,

@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
-import { inSnapshot, selectRow, selectRows } from '../../core/db/sql.js';
+import { inSnapshot, queryRow, queryRows } from '../../core/db/sql.js';
 import { exact } from '../../core/http/json.js';
 import { modeOf, toTable } from '../../core/text-table.js';
 
@@ -29,11 +29,9 @@ export interface CreditDrift {
 
 /** If not, the comparison need not read all events. */
 const usesCredits = (tx: Orm): Promise<object | undefined> =>
-  selectRow(
-    tx,
-    sql`select 1 as one from products where credit_price is not null union all select 1 from credit_grants
-      union all select 1 from credit_accounts union all select 1 from credit_entries limit 1`,
-  );
+  queryRow(tx)`
+    select 1 as one from products where credit_price is not null union all select 1 from credit_grants
+    union all select 1 from credit_accounts union all select 1 from credit_entries limit 1`;
 
 /** A shard coordinator runs a union on each shard, and then receives one row per grant and product. */
 const linesOf = (isOwn: SQL): SQL => sql`
@@ -63,23 +61,21 @@ const linesOf = (isOwn: SQL): SQL => sql`
 export const compareCredits = (orm: Orm, orgId: string | undefined): Promise<CreditDrift[]> =>
   inSnapshot(orm, async (tx) => {
     if (!(await usesCredits(tx))) return [];
-    return selectRows<CreditDrift>(
-      tx,
-      sql`select d."check", coalesce(o.slug, d.org_id::text) as organization, d.livemode, coalesce(g.grant_key, p.slug, d.id::text) as of,
-          trim_scale(d.recorded)::text as recorded, trim_scale(d.expected)::text as expected,
-          trim_scale(d.recorded - d.expected)::text as difference, (count(*) over ())::int as count
-        from (
-          select "check", org_id, livemode, id, sum(recorded) as recorded, sum(expected) as expected
-          from (${linesOf(orgId === undefined ? sql`true` : sql`org_id = ${orgId}::uuid`)}) l
-          group by 1, 2, 3, 4
-          having sum(recorded) <> sum(expected) or "check" <> 'burned' and min(recorded) < 0
-        ) d
-        left join organizations o on o.id = d.org_id
-        left join products p on p.id = d.id
-        left join credit_grants g on g.org_id = d.org_id and g.livemode = d.livemode and g.id = d.id
-        order by 1, 2, 3, 4
-        limit ${MAX_ROWS}`,
-    );
+    return queryRows(tx)<CreditDrift>`
+      select d."check", coalesce(o.slug, d.org_id::text) as organization, d.livemode, coalesce(g.grant_key, p.slug, d.id::text) as of,
+        trim_scale(d.recorded)::text as recorded, trim_scale(d.expected)::text as expected,
+        trim_scale(d.recorded - d.expected)::text as difference, (count(*) over ())::int as count
+      from (
+        select "check", org_id, livemode, id, sum(recorded) as recorded, sum(expected) as expected
+        from (${linesOf(orgId === undefined ? sql`true` : sql`org_id = ${orgId}::uuid`)}) l
+        group by 1, 2, 3, 4
+        having sum(recorded) <> sum(expected) or "check" <> 'burned' and min(recorded) < 0
+      ) d
+      left join organizations o on o.id = d.org_id
+      left join products p on p.id = d.id
+      left join credit_grants g on g.org_id = d.org_id and g.livemode = d.livemode and g.id = d.id
+      order by 1, 2, 3, 4
+      limit ${MAX_ROWS}`;
   });
 
 export function creditDriftText(rows: CreditDrift[]): string {

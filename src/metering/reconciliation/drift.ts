@@ -1,5 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { selectRow, selectRows, textArray } from '../../core/db/sql.js';
+import { textArray, queryRow, queryRows } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { OTHER_SQL } from '../entitlements/dimensions.js';
 
@@ -175,29 +175,23 @@ export async function findDrift(
 ): Promise<DriftRow[]> {
   const { period, part } = shapes[table].shown;
   const key = table === 'hours' ? sql`d.api_key_id` : sql`null::uuid`;
-  return selectRows<DriftRow>(
-    tx,
-    sql`with ${driftOf(table, scope)}
-      select d.org_id::text as "orgId", coalesce(o.slug, d.org_id::text) as organization, coalesce(p.slug, d.product_id::text) as product,
-        ${period} as period, d.livemode, d.metric, ${part} as part, ${key}::text as "apiKeyId", coalesce(k.prefix, ${key}::text) as "apiKey",
-        trim_scale(recorded_quantity)::text as "recordedQuantity", trim_scale(actual_quantity)::text as "actualQuantity",
-        trim_scale(coalesce(recorded_quantity, 0) - coalesce(actual_quantity, 0))::text as difference,
-        recorded_events::text as "recordedEvents", actual_events::text as "actualEvents", (count(*) over ())::int as count
-      from drift d
-      left join organizations o on o.id = d.org_id
-      left join products p on p.id = d.product_id
-      left join api_keys k on k.org_id = d.org_id and k.id = ${key}
-      order by 2, 3, 4, 5, 6, 7, 8
-      limit ${limit}`,
-  );
+  return queryRows(tx)<DriftRow>`with ${driftOf(table, scope)}
+    select d.org_id::text as "orgId", coalesce(o.slug, d.org_id::text) as organization, coalesce(p.slug, d.product_id::text) as product,
+      ${period} as period, d.livemode, d.metric, ${part} as part, ${key}::text as "apiKeyId", coalesce(k.prefix, ${key}::text) as "apiKey",
+      trim_scale(recorded_quantity)::text as "recordedQuantity", trim_scale(actual_quantity)::text as "actualQuantity",
+      trim_scale(coalesce(recorded_quantity, 0) - coalesce(actual_quantity, 0))::text as difference,
+      recorded_events::text as "recordedEvents", actual_events::text as "actualEvents", (count(*) over ())::int as count
+    from drift d
+    left join organizations o on o.id = d.org_id
+    left join products p on p.id = d.product_id
+    left join api_keys k on k.org_id = d.org_id and k.id = ${key}
+    order by 2, 3, 4, 5, 6, 7, 8
+    limit ${limit}`;
 }
 
 export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: DriftScope): Promise<SumPlace[]> {
-  return selectRows<SumPlace>(
-    tx,
-    sql`with ${driftOf(table, scope)}
-      select distinct org_id::text as "orgId", product_id::text as "productId", ${shapes[table].monthOfRow}::text as period from drift t`,
-  );
+  return queryRows(tx)<SumPlace>`with ${driftOf(table, scope)}
+    select distinct org_id::text as "orgId", product_id::text as "productId", ${shapes[table].monthOfRow}::text as period from drift t`;
 }
 
 export interface Repair {
@@ -225,9 +219,7 @@ export async function repairDrift(
   await tx.execute(
     sql`update usage_totals set unreached = null where org_id = any (${orgIds}::uuid[]) and unreached is not null`,
   );
-  return selectRows<Repair>(
-    tx,
-    sql`with ${driftOf(table, { places })}, removed as (
+  return queryRows(tx)<Repair>`with ${driftOf(table, { places })}, removed as (
       delete from ${sums} where (${keys}) in (select ${keys} from drift where actual_events is null)
     ), stored as (
       insert into ${sums} (${keys}, quantity, events)
@@ -242,8 +234,7 @@ export async function repairDrift(
         'new', case when actual_events is not null then json_build_object('quantity', actual_quantity::text, 'events', actual_events) end
       ) order by number) filter (where number <= ${maxChanges}) as changes
     from numbered d left join products p on p.id = d.product_id
-    group by 1 order by 1`,
-  );
+    group by 1 order by 1`;
 }
 
 /** The event is neither recorded nor archived. One commit writes both, so this should never happen. */
@@ -260,27 +251,24 @@ export async function findLostSettlements(
   orgId: string | undefined,
   limit: number,
 ): Promise<LostSettlement[]> {
-  return selectRows<LostSettlement>(
-    tx,
-    sql`
-      select coalesce(o.slug, r.org_id::text) as organization, r.id::text, r.idempotency_key as "idempotencyKey",
-        to_char(r.settled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "settledAt", (count(*) over ())::int as count
-      from usage_reservations r
-      left join usage_events e on e.org_id = r.org_id and e.idempotency_key = r.idempotency_key
-      left join organizations o on o.id = r.org_id
-      where r.settled_at is not null and e.org_id is null and not exists (
-        select from usage_archives a
-        where a.org_id = r.org_id and a.livemode = r.livemode and a.state in ('deleting', 'archived')
-          and (not r.is_counted or a.period = date_trunc('month', coalesce(r.settle_occurred_at, r.settled_at) at time zone 'UTC')::date))
-        and ${orgId === undefined ? sql`true` : sql`r.org_id = ${orgId}::uuid`}
-      order by 1, 2
-      limit ${limit}`,
-  );
+  return queryRows(tx)<LostSettlement>`
+    select coalesce(o.slug, r.org_id::text) as organization, r.id::text, r.idempotency_key as "idempotencyKey",
+      to_char(r.settled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "settledAt", (count(*) over ())::int as count
+    from usage_reservations r
+    left join usage_events e on e.org_id = r.org_id and e.idempotency_key = r.idempotency_key
+    left join organizations o on o.id = r.org_id
+    where r.settled_at is not null and e.org_id is null and not exists (
+      select from usage_archives a
+      where a.org_id = r.org_id and a.livemode = r.livemode and a.state in ('deleting', 'archived')
+        and (not r.is_counted or a.period = date_trunc('month', coalesce(r.settle_occurred_at, r.settled_at) at time zone 'UTC')::date))
+      and ${orgId === undefined ? sql`true` : sql`r.org_id = ${orgId}::uuid`}
+    order by 1, 2
+    limit ${limit}`;
 }
 
 /** Those by subject need no pass over all events if no product counts subjects. */
 export async function listTables(tx: Orm): Promise<readonly SumTable[]> {
-  const found = await selectRows(tx, sql`select from products where subjects_since is not null limit 1`);
+  const found = await queryRows(tx)`select from products where subjects_since is not null limit 1`;
   return sumTables.filter((table) => table !== 'subjects' || found.length > 0);
 }
 
@@ -288,10 +276,8 @@ export async function sumArchives(
   orm: Orm,
   orgId: string | undefined,
 ): Promise<{ files: number; events: number }> {
-  const sums = await selectRow<{ files: number; events: number }>(
-    orm,
-    sql`select count(*)::int as files, coalesce(sum(events), 0)::float8 as events
-    from usage_archives where state = 'archived' ${orgId === undefined ? sql`` : sql`and org_id = ${orgId}::uuid`}`,
-  );
+  const sums = await queryRow(orm)<{ files: number; events: number }>`
+    select count(*)::int as files, coalesce(sum(events), 0)::float8 as events
+    from usage_archives where state = 'archived' ${orgId === undefined ? sql`` : sql`and org_id = ${orgId}::uuid`}`;
   return sums!;
 }

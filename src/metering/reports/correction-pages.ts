@@ -5,7 +5,7 @@ import { sql } from 'drizzle-orm';
 import { change, rehearse } from '../../accounts/audit/audit.js';
 import type { Source } from '../../accounts/identity/source.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRow } from '../../core/db/sql.js';
+import { queryRow } from '../../core/db/sql.js';
 import { formatDecimal } from '../../core/pages/format.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
 import { readCredits } from '../credit-grants/credits.js';
@@ -168,13 +168,10 @@ async function readSums(orm: Orm, orgId: string, event: EventRow, at: Date) {
   const month = monthOf(occurredMs);
   const own = sql`org_id = ${orgId}::uuid and livemode = ${livemode} and metric = ${metric}
     and product_id = (select id from products where slug = ${productSlug})`;
-  const sums = await selectRow<{ day: string; month: string }>(
-    orm,
-    sql`select
-      (select trim_scale(coalesce(sum(quantity), 0))::text from usage_hours
-        where ${own} and hour >= ${day.toISOString()}::timestamptz and hour < ${day.toISOString()}::timestamptz + interval '1 day') as day,
-      (select trim_scale(coalesce(sum(quantity), 0))::text from usage_totals where ${own} and period = ${month}::date) as month`,
-  );
+  const sums = await queryRow(orm)<{ day: string; month: string }>`select
+    (select trim_scale(coalesce(sum(quantity), 0))::text from usage_hours
+      where ${own} and hour >= ${day.toISOString()}::timestamptz and hour < ${day.toISOString()}::timestamptz + interval '1 day') as day,
+    (select trim_scale(coalesce(sum(quantity), 0))::text from usage_totals where ${own} and period = ${month}::date) as month`;
   const counted = currentQuantity((await findEvent(orm, orgId, idempotencyKey))!);
   const unit = metric;
   return [

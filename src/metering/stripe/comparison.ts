@@ -2,7 +2,7 @@ import { sql, type SQL } from 'drizzle-orm';
 import { byService, change, recordAudit } from '../../accounts/audit/audit.js';
 import type { Orm } from '../../core/db/client.js';
 import type { Comparison } from '../../core/db/reconciliation.js';
-import { selectRow, selectRows } from '../../core/db/sql.js';
+import { queryRow, queryRows } from '../../core/db/sql.js';
 import { exact } from '../../core/http/json.js';
 import { modeOf, toTable } from '../../core/text-table.js';
 import { HOUR_MS, type Clock } from '../../core/time.js';
@@ -44,9 +44,7 @@ const isIn = (orgId: string | undefined, column: string): SQL =>
 
 /** In modes in which usage was ever sent. */
 const findDifferences = (orm: Orm, before: Date, orgId: string | undefined): Promise<Difference[]> =>
-  selectRows(
-    orm,
-    sql`with counted as (
+  queryRows(orm)`with counted as (
       select h.org_id, h.product_id, h.livemode, h.hour, h.metric, sum(h.quantity) as quantity
       from usage_hours h
       join organizations o on o.id = h.org_id
@@ -74,14 +72,12 @@ const findDifferences = (orm: Orm, before: Date, orgId: string | undefined): Pro
     join products p on p.id = d.product_id
     where d.livemode in (select livemode from stripe_events)
     order by 1, 2, 3, 4
-    limit ${MAX_ROWS}`,
-  );
+    limit ${MAX_ROWS}`;
 
 /** A person must decide these. Oldest first. */
 export const listUnknown = (orm: Orm, orgId: string | undefined): Promise<UnknownEvent[]> =>
-  selectRows(
-    orm,
-    sql`select e.org_id::text as "orgId", e.product_id::text as "productId", ${rfc3339('e.hour')} as hour,
+  queryRows(orm)`
+    select e.org_id::text as "orgId", e.product_id::text as "productId", ${rfc3339('e.hour')} as hour,
       e.revision::text as revision, o.slug as organization, p.slug as product, e.livemode,
       trim_scale(e.quantity)::text as quantity, e.customer_id as "customerId",
       ${rfc3339('e.unknown_since')} as "unknownSince", e.last_error as "lastError", (count(*) over ())::int as count
@@ -90,8 +86,7 @@ export const listUnknown = (orm: Orm, orgId: string | undefined): Promise<Unknow
     join products p on p.id = e.product_id
     where e.state = 'unknown' and ${isIn(orgId, 'e.org_id')}
     order by e.hour, 1, 2, 4
-    limit ${MAX_ROWS}`,
-  );
+    limit ${MAX_ROWS}`;
 
 export interface StripeProblem {
   organization: string;
@@ -106,16 +101,14 @@ export const findStripeProblem = (
   column: 'org_id' | 'product_id',
   id: string,
 ): Promise<StripeProblem | undefined> =>
-  selectRow(
-    orm,
-    sql`select o.name as organization, p.name as product, e.state = 'unknown' as "isUnknown", e.last_error as reason
+  queryRow(orm)`
+    select o.name as organization, p.name as product, e.state = 'unknown' as "isUnknown", e.last_error as reason
     from stripe_events e
     join organizations o on o.id = e.org_id
     join products p on p.id = e.product_id
     where e.${sql.raw(column)} = ${id}::uuid and e.last_error is not null
     order by e.planned_at desc
-    limit 1`,
-  );
+    limit 1`;
 
 /** A missing event's quantity is sent in a later revision. False if the event did not wait for a decision. */
 export async function decideUnknown(
@@ -129,14 +122,12 @@ export async function decideUnknown(
   if (orgId === undefined) return false;
   return change({ db: { orm }, clock }, byService, async (tx) => {
     const at = new Date(clock.now());
-    const decided = await selectRow<{ orgId: string }>(
-      tx,
-      sql`update stripe_events set state = ${state}, unknown_since = null, last_error = null,
+    const decided = await queryRow(tx)<{ orgId: string }>`
+      update stripe_events set state = ${state}, unknown_since = null, last_error = null,
         sent_at = case when ${state} = 'sent' then ${at.toISOString()}::timestamptz end
       where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = any ('{f,t}'::bool[])
         and hour = ${`${day} ${hour}:00Z`}::timestamptz and revision = ${revision}::int and state = 'unknown'
-      returning org_id::text as "orgId"`,
-    );
+      returning org_id::text as "orgId"`;
     if (!decided) return false;
     const entry = {
       at,

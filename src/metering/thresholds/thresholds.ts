@@ -1,7 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
-import { sql } from 'drizzle-orm';
 import { createRecentMap } from '../../core/collections.js';
-import { selectRow } from '../../core/db/sql.js';
+import { queryRow } from '../../core/db/sql.js';
 import type { Run, ShardGroup } from '../../core/db/client.js';
 import { describeOutage } from '../../core/db/outage.js';
 import type { Context } from '../../core/http/context.js';
@@ -49,7 +48,7 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
       if (!running.has(group)) running.set(group, work(group));
     },
     async evaluateAll(): Promise<void> {
-      const left = await selectRow(db.orm, sql`select 1 from usage_checks limit 1`);
+      const left = await queryRow(db.orm)`select 1 from usage_checks limit 1`;
       if (left) await Promise.all(db.shards.groups.map(evaluateGroup));
     },
     async drain(): Promise<void> {

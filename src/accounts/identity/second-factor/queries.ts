@@ -1,6 +1,6 @@
 import { and, eq, gt, isNotNull, isNull, lt, lte, or, sql, type SQLWrapper } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { selectRow, hasChanged, firstRow, firstValue } from '../../../core/db/sql.js';
+import { hasChanged, firstRow, firstValue, queryRow } from '../../../core/db/sql.js';
 import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { users } from '../../organizations/table.js';
 import {
@@ -26,26 +26,22 @@ export const hasFactor = (userId: string | SQLWrapper) =>
   sql<boolean>`(${hasApp(userId)} or ${hasPasskey(userId)})`;
 
 export async function findFactors(orm: Orm, userId: string) {
-  const row = await selectRow<{ hasApp: boolean; hasPasskeys: boolean }>(
-    orm,
-    sql`select ${hasApp(userId)} as "hasApp", ${hasPasskey(userId)} as "hasPasskeys"`,
-  );
+  const row = await queryRow(orm)<{ hasApp: boolean; hasPasskeys: boolean }>`
+    select ${hasApp(userId)} as "hasApp", ${hasPasskey(userId)} as "hasPasskeys"`;
   return row!;
 }
 
 export async function hasSecondFactor(orm: Orm, userId: string): Promise<boolean> {
-  return (await selectRow<{ has: boolean }>(orm, sql`select ${hasFactor(userId)} as has`))!.has;
+  return (await queryRow(orm)<{ has: boolean }>`select ${hasFactor(userId)} as has`)!.has;
 }
 
 /** The service or Organization that requires the factor; undefined if none does. */
 export async function findFactorDemand(orm: Orm, userId: string): Promise<string | undefined> {
-  const row = await selectRow<{ name: string }>(
-    orm,
-    sql`select 'This service' as name from operators where user_id = ${userId}
-      union all (select o.name from memberships m join organizations o on o.id = m.org_id
-        where m.user_id = ${userId} and o.require_second_factor order by o.name limit 1)
-      limit 1`,
-  );
+  const row = await queryRow(orm)<{ name: string }>`
+    select 'This service' as name from operators where user_id = ${userId}
+    union all (select o.name from memberships m join organizations o on o.id = m.org_id
+      where m.user_id = ${userId} and o.require_second_factor order by o.name limit 1)
+    limit 1`;
   return row?.name;
 }
 

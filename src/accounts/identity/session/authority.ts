@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import type { Request, Response } from 'express';
 import { change, type Authority, type ChangeDeps } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { selectRows, hasRow } from '../../../core/db/sql.js';
+import { hasRow, queryRows } from '../../../core/db/sql.js';
 import { AppError } from '../../../core/errors.js';
 import { requestIdOf } from '../../../core/http/request.js';
 import { MINUTE_MS } from '../../../core/time.js';
@@ -129,26 +129,22 @@ const wasConfirmed = (now: Date) =>
 
 /** Locked rows are read in their latest version, even if they changed after the statement began. */
 async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now: Date): Promise<void> {
-  const [row] = await selectRows<{ role: Role; isSingleSignOn: boolean }>(
-    tx,
-    sql`select m.role, s.single_sign_on_at is not null or (m.role = 'owner' and
+  const [row] = await queryRows(tx)<{ role: Role; isSingleSignOn: boolean }>`
+    select m.role, s.single_sign_on_at is not null or (m.role = 'owner' and
       coalesce(s.single_sign_on_waived_until > ${now.toISOString()}::timestamptz, false)) as "isSingleSignOn"
     from memberships m
     join users u on u.id = m.user_id
     join sessions s on s.user_id = u.id and s.hashed_token = ${session.sessionId} and ${isAlive(now)}
     where m.org_id = ${orgId} and m.user_id = ${session.userId}
-    for share of m for share of u for key share of s`,
-  );
+    for share of m for share of u for key share of s`;
   if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
   if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
   // Turning off a second factor locks the person's row, archiving the Organization. This transaction holds both locks.
   const lacksSingleSignOn = sql`(require_single_sign_on and not ${row.isSingleSignOn}::boolean)`;
-  const [closed] = await selectRows<{ name: string; isArchived: boolean; lacksSingleSignOn: boolean }>(
-    tx,
-    sql`select name, archived_at is not null as "isArchived", ${lacksSingleSignOn} as "lacksSingleSignOn"
+  const [closed] = await queryRows(tx)<{ name: string; isArchived: boolean; lacksSingleSignOn: boolean }>`
+    select name, archived_at is not null as "isArchived", ${lacksSingleSignOn} as "lacksSingleSignOn"
     from organizations where id = ${orgId} and (archived_at is not null or ${lacksSingleSignOn}
-      or require_second_factor and not ${hasFactor(session.userId)})`,
-  );
+      or require_second_factor and not ${hasFactor(session.userId)})`;
   if (closed?.isArchived) throw organizationArchived(closed.name);
   if (closed)
     throw closed.lacksSingleSignOn ? singleSignOnRequired(closed.name) : factorRequired(closed.name);
@@ -156,13 +152,11 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
 
 async function confirmPerson(tx: Orm, session: Session, isDangerous: boolean, now: Date): Promise<void> {
   const { userId, sessionId } = session;
-  const [row] = await selectRows<{ isConfirmed: boolean }>(
-    tx,
-    sql`select ${wasConfirmed(now)} as "isConfirmed" from users u
+  const [row] = await queryRows(tx)<{ isConfirmed: boolean }>`
+    select ${wasConfirmed(now)} as "isConfirmed" from users u
     join sessions s on s.user_id = u.id and s.hashed_token = ${sessionId} and ${isAlive(now)}
     where u.id = ${userId}
-    for no key update of u for key share of s`,
-  );
+    for no key update of u for key share of s`;
   if (!row) throw sessionEnded();
   if (isDangerous && !row.isConfirmed) throw new ConfirmationDue();
 }
@@ -170,15 +164,12 @@ async function confirmPerson(tx: Orm, session: Session, isDangerous: boolean, no
 /** Removing the operator or their second factor waits for this lock. */
 async function confirmOperator(tx: Orm, session: Session, isDangerous: boolean, now: Date): Promise<void> {
   const { userId, sessionId } = session;
-  const [row] = await selectRows<{ isConfirmed: boolean }>(
-    tx,
-    sql`select ${wasConfirmed(now)} as "isConfirmed"
+  const [row] = await queryRows(tx)<{ isConfirmed: boolean }>`select ${wasConfirmed(now)} as "isConfirmed"
     from operators o
     join users u on u.id = o.user_id
     join sessions s on s.user_id = u.id and s.hashed_token = ${sessionId} and ${isAlive(now)}
     where o.user_id = ${userId}
-    for share of o for share of u for key share of s`,
-  );
+    for share of o for share of u for key share of s`;
   if (!row) throw (await hasSession(tx, session, now)) ? operatorsOnly() : sessionEnded();
   if (!(await hasSecondFactor(tx, userId))) throw operatorFactorRequired();
   if (isDangerous && !row.isConfirmed) throw new ConfirmationDue();
@@ -186,10 +177,8 @@ async function confirmOperator(tx: Orm, session: Session, isDangerous: boolean, 
 
 const hasSession = (tx: Orm, { sessionId, userId }: Session, now: Date): Promise<boolean> =>
   hasRow(
-    selectRows(
-      tx,
-      sql`select 1 from sessions s where s.hashed_token = ${sessionId} and s.user_id = ${userId} and ${isAlive(now)}`,
-    ),
+    queryRows(tx)`
+      select 1 from sessions s where s.hashed_token = ${sessionId} and s.user_id = ${userId} and ${isAlive(now)}`,
   );
 
 const sessionEnded = () =>

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, gte, inArray, isNull, lte, max, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { containsText, selectRows, firstRow, firstValue } from '../../../core/db/sql.js';
+import { containsText, firstRow, firstValue, queryRows } from '../../../core/db/sql.js';
 import { firstIdOf } from '../../../core/ids.js';
 import { operatorLog } from '../../audit/table.js';
 import { memberships, users } from '../../organizations/table.js';
@@ -87,19 +87,17 @@ export async function readPeopleFacts(orm: Orm, ids: readonly string[], since: D
       ),
     )
     .groupBy(operatorLog.actor);
-  const rows = await selectRows<{
+  const rows = await queryRows(orm)<{
     id: string;
     customers: { slug: string; name: string }[];
     hasFactor: boolean;
     lastSeenAt: string | null;
-  }>(
-    orm,
-    sql`select users.id::text, ${hasFactor(users.id)} as "hasFactor",
-        (select coalesce(json_agg(c), '[]') from (${customers}) c) as customers,
-        to_json(greatest((select max(s.last_seen_at) from sessions s where s.user_id = users.id), l.at))
-          #>> '{}' as "lastSeenAt"
-      from users left join (${signIns}) l on l.actor = users.id::text where ${inArray(users.id, [...ids])}`,
-  );
+  }>`
+    select users.id::text, ${hasFactor(users.id)} as "hasFactor",
+      (select coalesce(json_agg(c), '[]') from (${customers}) c) as customers,
+      to_json(greatest((select max(s.last_seen_at) from sessions s where s.user_id = users.id), l.at))
+        #>> '{}' as "lastSeenAt"
+    from users left join (${signIns}) l on l.actor = users.id::text where ${inArray(users.id, [...ids])}`;
   return new Map(
     rows.map(({ id, lastSeenAt, ...facts }) => [
       id,

@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../../core/db/client.js';
-import { selectRow, selectRows, textArray, timeText } from '../../../core/db/sql.js';
+import { selectRow, selectRows, textArray, timeText, queryRows } from '../../../core/db/sql.js';
 import { ownRows, type AccountId } from '../../credit-grants/queries.js';
 import type { CreditEntryKind } from '../../credits/table.js';
 import { SEPARATOR_SQL } from '../../entitlements/dimensions.js';
@@ -153,9 +153,7 @@ export const readMonthFacts = async (
 ): Promise<MonthFacts> => (await selectRow<MonthFacts>(orm, selectMonthFacts(id, month, since)))!;
 
 export const listProductNames = async (orm: Orm, ids: readonly string[]) => {
-  const rows = await selectRows<{ id: string; slug: string; name: string }>(
-    orm,
-    sql`select id::text, slug, name from products where id = any (${textArray(ids)}::uuid[])`,
-  );
+  const rows = await queryRows(orm)<{ id: string; slug: string; name: string }>`
+    select id::text, slug, name from products where id = any (${textArray(ids)}::uuid[])`;
   return new Map(rows.map((row) => [row.id, row]));
 };
