@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
-import { bigint, boolean, check, index, pgTable, primaryKey, text, unique, uuid } from 'drizzle-orm/pg-core';
+import { boolean, check, index, pgTable, primaryKey, text, unique, uuid } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
-import { organizations, users } from '../organizations/table.js';
+import { ofOrganization, users } from '../organizations/table.js';
 
 /** API keys and service keys have these columns. */
 export const keyColumns = () => ({
@@ -21,20 +21,18 @@ export const keyColumns = () => ({
 
 export const apiKeys = pgTable(
   'api_keys',
-  {
-    orgId: uuid('org_id')
-      .notNull()
-      .references(() => organizations.id),
-    id: uuid().notNull(),
+  (c) => ({
+    orgId: ofOrganization(),
+    id: c.uuid().notNull(),
     ...keyColumns(),
-    createdBy: uuid('created_by').references(() => users.id),
+    createdBy: c.uuid('created_by').references(() => users.id),
     /** Set if the row stands for a service key that acts for this Organization. Its hash is from `hashFor`. */
-    serviceKeyId: uuid('service_key_id'),
+    serviceKeyId: c.uuid('service_key_id'),
     /** Copied from the Organization to save a read per call. */
     archivedAt: time('archived_at'),
     /** Until this time, every instance writes its call counts more often. */
     watchedUntil: time('watched_until'),
-  },
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     // An API call presents only its secret, so the hash comes first. Every unique constraint includes org_id, the
@@ -63,18 +61,18 @@ export const apiKeys = pgTable(
 /** Deleted after eight days. A crash loses up to half a minute of call counts, but no usage events. */
 export const apiKeyCalls = pgTable(
   'api_key_calls',
-  {
-    orgId: uuid('org_id').notNull(),
-    apiKeyId: uuid('api_key_id').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    apiKeyId: c.uuid('api_key_id').notNull(),
     minute: time('minute').notNull(),
-    calls: bigint({ mode: 'number' }).notNull(),
+    calls: c.bigint({ mode: 'number' }).notNull(),
     /** Refused because the key was revoked or had expired. */
-    ended: bigint({ mode: 'number' }).notNull().default(0),
+    ended: c.bigint({ mode: 'number' }).notNull().default(0),
     /** Refused because the key lacked the scope. */
-    unscoped: bigint({ mode: 'number' }).notNull().default(0),
+    unscoped: c.bigint({ mode: 'number' }).notNull().default(0),
     /** Refused because the key exceeded its calls per minute. */
-    limited: bigint({ mode: 'number' }).notNull().default(0),
-  },
+    limited: c.bigint({ mode: 'number' }).notNull().default(0),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.apiKeyId, t.minute] }),
     index('api_key_calls_minute').on(t.minute),
@@ -83,29 +81,29 @@ export const apiKeyCalls = pgTable(
 
 export const apiKeyScopeUse = pgTable(
   'api_key_scope_use',
-  {
-    orgId: uuid('org_id').notNull(),
-    apiKeyId: uuid('api_key_id').notNull(),
-    scope: text().notNull(),
-    calls: bigint({ mode: 'number' }).notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    apiKeyId: c.uuid('api_key_id').notNull(),
+    scope: c.text().notNull(),
+    calls: c.bigint({ mode: 'number' }).notNull(),
     lastUsedAt: time('last_used_at').notNull(),
-  },
+  }),
   (t) => [primaryKey({ columns: [t.orgId, t.apiKeyId, t.scope] })],
 );
 
 /** Recognizes a retried write. Deleted after a day. */
 export const apiKeyUseReceipts = pgTable(
   'api_key_use_receipts',
-  {
-    orgId: uuid('org_id').notNull(),
-    id: uuid().notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    id: c.uuid().notNull(),
     at: time('at').notNull(),
-  },
+  }),
   (t) => [primaryKey({ columns: [t.orgId, t.id] })],
 );
 
 /** Finds a key's shard. Has no foreign key, because this table is not distributed. */
-export const apiKeyDirectory = pgTable('api_key_directory', {
-  hashedSecret: text('hashed_secret').primaryKey(),
-  orgId: uuid('org_id').notNull(),
-});
+export const apiKeyDirectory = pgTable('api_key_directory', (c) => ({
+  hashedSecret: c.text('hashed_secret').primaryKey(),
+  orgId: c.uuid('org_id').notNull(),
+}));

@@ -1,18 +1,7 @@
 import { sql } from 'drizzle-orm';
-import {
-  bigint,
-  boolean,
-  check,
-  index,
-  jsonb,
-  pgTable,
-  primaryKey,
-  text,
-  unique,
-  uuid,
-} from 'drizzle-orm/pg-core';
+import { bigint, check, index, jsonb, pgTable, primaryKey, text, unique, uuid } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
-import { organizations } from '../organizations/table.js';
+import { ofOrganization, organizations } from '../organizations/table.js';
 
 const columns = {
   id: uuid().notNull(),
@@ -33,46 +22,41 @@ const place = {
 };
 
 /** Ids follow `at` and `seq`, so the primary key sorts by time. Rows from before the chain lack `seq` and `hash`. */
-export const auditLog = pgTable(
-  'audit_log',
-  {
-    orgId: uuid('org_id')
-      .notNull()
-      .references(() => organizations.id),
-    ...columns,
-    ...place,
-  },
+export const auditLog = pgTable('audit_log', { orgId: ofOrganization(), ...columns, ...place }, (t) => [
+  primaryKey({ columns: [t.orgId, t.id] }),
+  unique('audit_log_seq').on(t.orgId, t.seq),
+  index('audit_log_action').on(t.orgId, t.action, t.id),
+  index('audit_log_actor').on(t.orgId, t.actor, t.id),
+  check('audit_log_chained', sql`(${t.seq} is null) = (${t.hash} is null)`),
+]);
+
+/** Adding an entry locks this row. */
+export const auditChains = pgTable('audit_chains', (c) => ({
+  orgId: c
+    .uuid('org_id')
+    .primaryKey()
+    .references(() => organizations.id),
+  seq: c.bigint({ mode: 'number' }).notNull(),
+  hash: c.text().notNull(),
+}));
+
+/** Products, users and people's own accounts. Chained like `audit_log`. */
+export const operatorLog = pgTable(
+  'operator_log',
+  (c) => ({ ...columns, id: c.uuid().primaryKey(), ...place }),
   (t) => [
-    primaryKey({ columns: [t.orgId, t.id] }),
-    unique('audit_log_seq').on(t.orgId, t.seq),
-    index('audit_log_action').on(t.orgId, t.action, t.id),
-    index('audit_log_actor').on(t.orgId, t.actor, t.id),
-    check('audit_log_chained', sql`(${t.seq} is null) = (${t.hash} is null)`),
+    unique('operator_log_seq').on(t.seq),
+    index('operator_log_action').on(t.action, t.id),
+    check('operator_log_chained', sql`(${t.seq} is null) = (${t.hash} is null)`),
   ],
 );
 
-/** Adding an entry locks this row. */
-export const auditChains = pgTable('audit_chains', {
-  orgId: uuid('org_id')
-    .primaryKey()
-    .references(() => organizations.id),
-  seq: bigint({ mode: 'number' }).notNull(),
-  hash: text().notNull(),
-});
-
-/** Products, users and people's own accounts. Chained like `audit_log`. */
-export const operatorLog = pgTable('operator_log', { ...columns, id: uuid().primaryKey(), ...place }, (t) => [
-  unique('operator_log_seq').on(t.seq),
-  index('operator_log_action').on(t.action, t.id),
-  check('operator_log_chained', sql`(${t.seq} is null) = (${t.hash} is null)`),
-]);
-
 export const operatorChain = pgTable(
   'operator_chain',
-  {
-    id: boolean().primaryKey().default(true),
-    seq: bigint({ mode: 'number' }).notNull(),
-    hash: text().notNull(),
-  },
+  (c) => ({
+    id: c.boolean().primaryKey().default(true),
+    seq: c.bigint({ mode: 'number' }).notNull(),
+    hash: c.text().notNull(),
+  }),
   (t) => [check('operator_chain_one', sql`${t.id}`)],
 );

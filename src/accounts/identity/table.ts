@@ -1,18 +1,5 @@
 import { sql } from 'drizzle-orm';
-import {
-  bigint,
-  boolean,
-  check,
-  customType,
-  index,
-  integer,
-  json,
-  pgTable,
-  primaryKey,
-  text,
-  uniqueIndex,
-  uuid,
-} from 'drizzle-orm/pg-core';
+import { check, customType, index, pgTable, primaryKey, uniqueIndex, uuid } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 import type { FormFields } from '../../core/pages/form.js';
 import { organizations, users, type Role } from '../organizations/table.js';
@@ -28,15 +15,16 @@ const ofUser = () =>
 /** The cookie holds only an opaque token. Deleting the row ends the session at the next request. */
 export const sessions = pgTable(
   'sessions',
-  {
-    hashedToken: text('hashed_token').primaryKey(),
+  (c) => ({
+    hashedToken: c.text('hashed_token').primaryKey(),
     /** Grants no access. */
-    id: uuid()
+    id: c
+      .uuid()
       .notNull()
       .default(sql`gen_random_uuid()`),
     userId: ofUser(),
     /** Not called org_id, because sessions belong to a person, not to a tenant. */
-    currentOrgId: uuid('current_org_id').references(() => organizations.id),
+    currentOrgId: c.uuid('current_org_id').references(() => organizations.id),
     createdAt: time('created_at').notNull(),
     lastSeenAt: time('last_seen_at').notNull(),
     expiresAt: time('expires_at').notNull(),
@@ -45,107 +33,107 @@ export const sessions = pgTable(
     singleSignOnAt: time('single_sign_on_at'),
     /** The issuer was down, so an owner needs no single sign-on until this time. */
     singleSignOnWaivedUntil: time('single_sign_on_waived_until'),
-    ip: text().notNull(),
-    userAgent: text('user_agent').notNull(),
-  },
+    ip: c.text().notNull(),
+    userAgent: c.text('user_agent').notNull(),
+  }),
   (t) => [index('sessions_user').on(t.userId), index('sessions_expiry').on(t.expiresAt)],
 );
 
 /** No session query can return a half-finished sign-in. */
 export const signInChallenges = pgTable(
   'sign_in_challenges',
-  {
-    hashedToken: text('hashed_token').primaryKey(),
+  (c) => ({
+    hashedToken: c.text('hashed_token').primaryKey(),
     userId: ofUser(),
     createdAt: time('created_at').notNull(),
     expiresAt: time('expires_at').notNull(),
-    attempts: integer().notNull(),
-    singleSignOn: boolean('single_sign_on').notNull().default(false),
+    attempts: c.integer().notNull(),
+    singleSignOn: c.boolean('single_sign_on').notNull().default(false),
     /** False if the issuer remembered an earlier sign-in. */
-    confirmed: boolean().notNull().default(false),
+    confirmed: c.boolean().notNull().default(false),
     /** Granted with the session; null if the issuer's claim changes none. */
-    roles: json().$type<ClaimedRoles>(),
+    roles: c.json().$type<ClaimedRoles>(),
     /** The person's previous session in this browser showed it. */
-    currentOrgId: uuid('current_org_id'),
-  },
+    currentOrgId: c.uuid('current_org_id'),
+  }),
   (t) => [index('sign_in_challenges_user').on(t.userId), index('sign_in_challenges_expiry').on(t.expiresAt)],
 );
 
 /** Stored while its author signs in or confirms their identity. One per person. */
 export const keptForms = pgTable(
   'kept_forms',
-  {
+  (c) => ({
     userId: ofUser().primaryKey(),
     /** Sent to the browser that submitted the form. */
-    hashedToken: text('hashed_token').notNull(),
-    page: text().notNull(),
+    hashedToken: c.text('hashed_token').notNull(),
+    page: c.text().notNull(),
     /** Sealed JSON, because the fields may contain secrets. Not sealed in rows from earlier versions. */
-    values: json().$type<FormFields | string>().notNull(),
+    values: c.json().$type<FormFields | string>().notNull(),
     expiresAt: time('expires_at').notNull(),
-  },
+  }),
   (t) => [index('kept_forms_expiry').on(t.expiresAt)],
 );
 
 /** Addresses without an account leave no trace. */
 export const failedSignIns = pgTable(
   'failed_sign_ins',
-  {
+  (c) => ({
     userId: ofUser(),
     hour: time('hour').notNull(),
-    passwords: integer().notNull().default(0),
+    passwords: c.integer().notNull().default(0),
     /** Includes failed passkeys. */
-    codes: integer().notNull().default(0),
-  },
+    codes: c.integer().notNull().default(0),
+  }),
   (t) => [primaryKey({ columns: [t.userId, t.hour] }), index('failed_sign_ins_hour').on(t.hour)],
 );
 
 /** TOTP, RFC 6238. */
-export const secondFactors = pgTable('second_factors', {
+export const secondFactors = pgTable('second_factors', (c) => ({
   userId: ofUser().primaryKey(),
   /** Encrypted. Unencrypted base32 in rows from earlier versions. */
-  secret: text().notNull(),
+  secret: c.text().notNull(),
   /** The first correct code. Until then, the secret has no effect. */
   confirmedAt: time('confirmed_at'),
   /** Codes of this time step and earlier ones are refused. */
-  lastStep: bigint('last_step', { mode: 'number' }),
+  lastStep: c.bigint('last_step', { mode: 'number' }),
   /** Only the session that started the set-up may see the secret before it is confirmed. */
-  setupSession: text('setup_session').notNull(),
+  setupSession: c.text('setup_session').notNull(),
   createdAt: time('created_at').notNull(),
-});
+}));
 
 const bytes = customType<{ data: Uint8Array; driverData: Uint8Array }>({ dataType: () => 'bytea' });
 
 /** WebAuthn Level 3. */
 export const passkeys = pgTable(
   'passkeys',
-  {
+  (c) => ({
     /** Base64url. */
-    credentialId: text('credential_id').primaryKey(),
+    credentialId: c.text('credential_id').primaryKey(),
     userId: ofUser(),
     /** COSE format. */
     publicKey: bytes('public_key').notNull(),
     /** 0 if the authenticator has no counter. */
-    counter: bigint({ mode: 'number' }).notNull(),
-    transports: text().array().notNull(),
-    name: text().notNull(),
+    counter: c.bigint({ mode: 'number' }).notNull(),
+    transports: c.text().array().notNull(),
+    name: c.text().notNull(),
     createdAt: time('created_at').notNull(),
     lastUsedAt: time('last_used_at'),
     /** Synced to other devices. */
-    backedUp: boolean('backed_up').notNull(),
-  },
+    backedUp: c.boolean('backed_up').notNull(),
+  }),
   (t) => [index('passkeys_user').on(t.userId)],
 );
 
 /** Each can be used once. */
 export const passkeyChallenges = pgTable(
   'passkey_challenges',
-  {
+  (c) => ({
     /** 256 random bits, base64url. */
-    challenge: text().primaryKey(),
+    challenge: c.text().primaryKey(),
     /** The session or pending sign-in; null on the sign-in page. */
-    hashedToken: text('hashed_token'),
+    hashedToken: c.text('hashed_token'),
     expiresAt: time('expires_at').notNull(),
-  },
+  }),
   (t) => [
     index('passkey_challenges_token').on(t.hashedToken),
     index('passkey_challenges_expiry').on(t.expiresAt),
@@ -154,14 +142,14 @@ export const passkeyChallenges = pgTable(
 
 export const identities = pgTable(
   'identities',
-  {
+  (c) => ({
     /** The token's `iss`. */
-    issuer: text().notNull(),
+    issuer: c.text().notNull(),
     /** The token's `sub`: unique at the issuer, and never given to another person. */
-    subject: text().notNull(),
+    subject: c.text().notNull(),
     userId: ofUser(),
     createdAt: time('created_at').notNull(),
-  },
+  }),
   (t) => [
     primaryKey({ columns: [t.issuer, t.subject] }),
     uniqueIndex('identities_user').on(t.userId, t.issuer),
@@ -171,41 +159,41 @@ export const identities = pgTable(
 /** Each works once, in the browser in which it began. */
 export const singleSignOns = pgTable(
   'single_sign_ons',
-  {
+  (c) => ({
     /** SHA-256 of the `state`, hex. */
-    hashedState: text('hashed_state').primaryKey(),
+    hashedState: c.text('hashed_state').primaryKey(),
     /** SHA-256 of the browser's cookie, hex. */
-    hashedBrowser: text('hashed_browser').notNull(),
-    nonce: text().notNull(),
+    hashedBrowser: c.text('hashed_browser').notNull(),
+    nonce: c.text().notNull(),
     /** PKCE code verifier (RFC 7636). */
-    codeVerifier: text('code_verifier').notNull(),
+    codeVerifier: c.text('code_verifier').notNull(),
     /** Local path. */
-    next: text().notNull(),
+    next: c.text().notNull(),
     expiresAt: time('expires_at').notNull(),
-  },
+  }),
   (t) => [index('single_sign_ons_expiry').on(t.expiresAt)],
 );
 
 export const recoveryCodes = pgTable(
   'recovery_codes',
-  {
+  (c) => ({
     userId: ofUser(),
     /** Argon2id, or SHA-256 in earlier versions. */
-    hashedCode: text('hashed_code').notNull(),
+    hashedCode: c.text('hashed_code').notNull(),
     usedAt: time('used_at'),
-  },
+  }),
   (t) => [primaryKey({ columns: [t.userId, t.hashedCode] })],
 );
 
 /** Being an operator implies no membership. */
 export const operators = pgTable(
   'operators',
-  {
+  (c) => ({
     userId: ofUser().primaryKey(),
     createdAt: time('created_at').notNull(),
     /** Null if the operator used a set-up link. */
-    createdBy: uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
-  },
+    createdBy: c.uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
+  }),
   (t) => [index('operators_created_by').on(t.createdBy)],
 );
 
@@ -214,21 +202,21 @@ export type LinkKind = (typeof linkKinds)[number];
 
 export const oneTimeLinks = pgTable(
   'one_time_links',
-  {
+  (c) => ({
     /** SHA-256, hex. */
-    hashedToken: text('hashed_token').primaryKey(),
-    kind: text({ enum: linkKinds }).notNull(),
-    userId: uuid('user_id').references(() => users.id, { onDelete: 'cascade' }),
+    hashedToken: c.text('hashed_token').primaryKey(),
+    kind: c.text({ enum: linkKinds }).notNull(),
+    userId: c.uuid('user_id').references(() => users.id, { onDelete: 'cascade' }),
     /** Trimmed and lower-cased. */
-    email: text(),
+    email: c.text(),
     createdAt: time('created_at').notNull(),
     /** Null if the service created the link. Deleting the creator deletes the link. */
-    createdBy: uuid('created_by').references(() => users.id, { onDelete: 'cascade' }),
+    createdBy: c.uuid('created_by').references(() => users.id, { onDelete: 'cascade' }),
     /** Somebody requested a link for this address. */
-    mailed: boolean().notNull().default(false),
+    mailed: c.boolean().notNull().default(false),
     expiresAt: time('expires_at').notNull(),
     usedAt: time('used_at'),
-  },
+  }),
   (t) => [
     // One e-mailed and one handed out by an operator, per person and kind.
     uniqueIndex('one_time_links_unused')
@@ -245,12 +233,12 @@ export const oneTimeLinks = pgTable(
 );
 
 /** Stored for every address, with or without an account, and deleted when processed. */
-export const passwordRequests = pgTable('password_requests', {
+export const passwordRequests = pgTable('password_requests', (c) => ({
   /** UUIDv7, so requests sort by arrival. */
-  id: uuid().primaryKey(),
+  id: c.uuid().primaryKey(),
   /** Trimmed and lower-cased. */
-  email: text().notNull(),
+  email: c.text().notNull(),
   at: time('at').notNull(),
-  ip: text(),
-  requestId: text('request_id'),
-});
+  ip: c.text(),
+  requestId: c.text('request_id'),
+}));

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { check, index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { check, index, pgTable } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 
 export const mailKinds = [
@@ -14,23 +14,23 @@ export type MailKind = (typeof mailKinds)[number];
 /** A message's row is written in the transaction of its change; a job sends it. */
 export const mails = pgTable(
   'mails',
-  {
+  (c) => ({
     /** Part of the Message-ID, by which duplicates are recognized. */
-    id: uuid().primaryKey(),
-    kind: text({ enum: mailKinds }).notNull(),
-    toAddress: text('to_address').notNull(),
-    subject: text().notNull(),
+    id: c.uuid().primaryKey(),
+    kind: c.text({ enum: mailKinds }).notNull(),
+    toAddress: c.text('to_address').notNull(),
+    subject: c.text().notNull(),
     /** Sealed, because it may contain a secret link, and cleared afterwards. Earlier versions did not seal it. */
-    text: text().notNull(),
+    text: c.text().notNull(),
     createdAt: time('created_at').notNull(),
     /** While an instance is sending, the end of its lease. */
     nextAttemptAt: time('next_attempt_at').notNull(),
     giveUpAt: time('give_up_at').notNull(),
-    attempts: integer().notNull().default(0),
+    attempts: c.integer().notNull().default(0),
     sentAt: time('sent_at'),
     failedAt: time('failed_at'),
-    lastError: text('last_error'),
-  },
+    lastError: c.text('last_error'),
+  }),
   (t) => [
     index('mails_due')
       .on(t.nextAttemptAt)

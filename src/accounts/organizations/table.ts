@@ -1,12 +1,9 @@
 import { sql } from 'drizzle-orm';
 import {
-  boolean,
   check,
   index,
-  integer,
   pgTable,
   primaryKey,
-  text,
   unique,
   uniqueIndex,
   uuid,
@@ -24,27 +21,27 @@ const isOneOf = (column: AnyPgColumn, values: readonly string[]) =>
 
 export const organizations = pgTable(
   'organizations',
-  {
-    id: uuid().primaryKey(),
-    slug: text().notNull().unique(),
-    name: text().notNull(),
+  (c) => ({
+    id: c.uuid().primaryKey(),
+    slug: c.text().notNull().unique(),
+    name: c.text().notNull(),
     /** Members without a second factor can neither see nor change the Organization. */
-    requireSecondFactor: boolean('require_second_factor').notNull().default(false),
+    requireSecondFactor: c.boolean('require_second_factor').notNull().default(false),
     /** Sessions that began without single sign-on can neither see nor change the Organization. */
-    requireSingleSignOn: boolean('require_single_sign_on').notNull().default(false),
+    requireSingleSignOn: c.boolean('require_single_sign_on').notNull().default(false),
     createdAt: time('created_at').notNull(),
     /** While set, API keys and pages are blocked. Copied to the API keys, which saves a read per call. */
     archivedAt: time('archived_at'),
-    marketAccess: text('market_access', { enum: marketAccesses }).notNull().default('trade'),
+    marketAccess: c.text('market_access', { enum: marketAccesses }).notNull().default('trade'),
     /** Usage that the Organization is billed for. */
-    mayCorrect: boolean('may_correct').notNull().default(false),
+    mayCorrect: c.boolean('may_correct').notNull().default(false),
     /** Null if no usage is sent to Stripe. */
-    stripeCustomerId: text('stripe_customer_id'),
+    stripeCustomerId: c.text('stripe_customer_id'),
     /** First hour whose usage is sent to Stripe. */
     stripeSince: time('stripe_since'),
     /** In percent of the amounts granted by open credit grants; null for the default. */
-    creditThresholds: integer('credit_thresholds').array(),
-  },
+    creditThresholds: c.integer('credit_thresholds').array(),
+  }),
   (t) => [
     // Finds usage to compare with what Stripe received.
     index('organizations_stripe')
@@ -62,18 +59,23 @@ export const organizations = pgTable(
   ],
 );
 
+export const ofOrganization = () =>
+  uuid('org_id')
+    .notNull()
+    .references(() => organizations.id);
+
 export const users = pgTable(
   'users',
-  {
-    id: uuid().primaryKey(),
+  (c) => ({
+    id: c.uuid().primaryKey(),
     /** Trimmed and lower-cased. */
-    email: text().notNull().unique(),
-    name: text().notNull(),
-    passwordHash: text('password_hash').notNull(),
+    email: c.text().notNull().unique(),
+    name: c.text().notNull(),
+    passwordHash: c.text('password_hash').notNull(),
     createdAt: time('created_at').notNull(),
     /** When a mailed link, the issuer or an operator first proved the address; null if nobody has. */
     provenAt: time('proven_at'),
-  },
+  }),
   (t) => [index('users_email_prefix').on(t.email.op('text_pattern_ops'))],
 );
 
@@ -94,18 +96,17 @@ const isRole = (column: AnyPgColumn) => isOneOf(column, roles);
 
 export const memberships = pgTable(
   'memberships',
-  {
-    orgId: uuid('org_id')
-      .notNull()
-      .references(() => organizations.id),
-    userId: uuid('user_id')
+  (c) => ({
+    orgId: ofOrganization(),
+    userId: c
+      .uuid('user_id')
       .notNull()
       .references(() => users.id),
-    role: text({ enum: roles }).notNull(),
+    role: c.text({ enum: roles }).notNull(),
     createdAt: time('created_at').notNull(),
     /** About caps, alerts and expiring keys. Has no effect for members. */
-    mailNotices: boolean('mail_notices').notNull().default(true),
-  },
+    mailNotices: c.boolean('mail_notices').notNull().default(true),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.userId] }),
     index('memberships_user').on(t.userId),
@@ -115,25 +116,23 @@ export const memberships = pgTable(
 
 export const invitations = pgTable(
   'invitations',
-  {
-    orgId: uuid('org_id')
-      .notNull()
-      .references(() => organizations.id),
-    id: uuid().notNull(),
+  (c) => ({
+    orgId: ofOrganization(),
+    id: c.uuid().notNull(),
     /** SHA-256, hex. */
-    hashedToken: text('hashed_token').notNull(),
+    hashedToken: c.text('hashed_token').notNull(),
     /** Trimmed and lower-cased. A new account gets this address. */
-    email: text().notNull(),
-    role: text({ enum: roles }).notNull(),
-    createdBy: uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
+    email: c.text().notNull(),
+    role: c.text({ enum: roles }).notNull(),
+    createdBy: c.uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
     createdAt: time('created_at').notNull(),
     expiresAt: time('expires_at').notNull(),
     acceptedAt: time('accepted_at'),
-    acceptedBy: uuid('accepted_by').references(() => users.id, { onDelete: 'set null' }),
+    acceptedBy: c.uuid('accepted_by').references(() => users.id, { onDelete: 'set null' }),
     revokedAt: time('revoked_at'),
     /** Only an e-mail to the invited address had the link. */
-    mailed: boolean().notNull().default(false),
-  },
+    mailed: c.boolean().notNull().default(false),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     unique('invitations_hashed_token').on(t.orgId, t.hashedToken),

@@ -1,4 +1,4 @@
-import { boolean, index, pgTable, text, unique, uuid } from 'drizzle-orm/pg-core';
+import { index, pgTable, unique } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 import { organizations, users } from '../organizations/table.js';
 
@@ -8,35 +8,36 @@ export type PortalPage = (typeof portalPages)[number];
 /** A customer sees its Organization's usage in the vendor's own product, without an account. */
 export const portalSessions = pgTable(
   'portal_sessions',
-  {
-    id: uuid().primaryKey(),
+  (c) => ({
+    id: c.uuid().primaryKey(),
     /** Not called org_id, because a session is found by its token alone. */
-    organizationId: uuid('organization_id')
+    organizationId: c
+      .uuid('organization_id')
       .notNull()
       .references(() => organizations.id, { onDelete: 'cascade' }),
     /** SHA-256, hex, like the token's. */
-    hashedLink: text('hashed_link').notNull(),
+    hashedLink: c.text('hashed_link').notNull(),
     /** In the cookie; null until the link is opened. */
-    hashedToken: text('hashed_token'),
+    hashedToken: c.text('hashed_token'),
     /** Ends with this key; null if an operator created the session. */
-    serviceKeyId: uuid('service_key_id'),
+    serviceKeyId: c.uuid('service_key_id'),
     /** Set if this operator views the pages as the customer; ends with the operator's right. */
-    operatorId: uuid('operator_id').references(() => users.id, { onDelete: 'cascade' }),
+    operatorId: c.uuid('operator_id').references(() => users.id, { onDelete: 'cascade' }),
     /** As in the audit log. */
-    createdBy: text('created_by').notNull(),
+    createdBy: c.text('created_by').notNull(),
     /** The vendor vouches for this person, who then manages API keys. */
-    memberId: uuid('member_id').references(() => users.id, { onDelete: 'cascade' }),
-    pages: text({ enum: portalPages }).array().notNull(),
+    memberId: c.uuid('member_id').references(() => users.id, { onDelete: 'cascade' }),
+    pages: c.text({ enum: portalPages }).array().notNull(),
     /** Null for both modes. */
-    livemode: boolean(),
+    livemode: c.boolean(),
     /** Shows only this subject's usage. */
-    subject: text(),
-    returnUrl: text('return_url'),
+    subject: c.text(),
+    returnUrl: c.text('return_url'),
     /** `#rrggbb` */
-    accent: text(),
+    accent: c.text(),
     createdAt: time('created_at').notNull(),
     expiresAt: time('expires_at').notNull(),
-  },
+  }),
   (t) => [
     unique('portal_sessions_hashed_link').on(t.hashedLink),
     unique('portal_sessions_hashed_token').on(t.hashedToken),

@@ -1,16 +1,5 @@
 import { sql } from 'drizzle-orm';
-import {
-  boolean,
-  check,
-  date,
-  index,
-  integer,
-  pgTable,
-  primaryKey,
-  text,
-  timestamp,
-  uniqueIndex,
-} from 'drizzle-orm/pg-core';
+import { check, index, pgTable, primaryKey, uniqueIndex } from 'drizzle-orm/pg-core';
 
 /** `preliminary`: on the day so far. `corrected`: replaces another final report. */
 export const climateStages = ['preliminary', 'final', 'corrected'] as const;
@@ -19,20 +8,20 @@ export type ClimateStage = (typeof climateStages)[number];
 /** As issued. Markets settle on the first final report, which the service deletes after a week. */
 export const climateProducts = pgTable(
   'climate_products',
-  {
+  (c) => ({
     /** ICAO id. */
-    station: text().notNull(),
-    kind: text({ enum: ['daily_maximum', 'daily_minimum'] }).notNull(),
-    date: date({ mode: 'string' }).notNull(),
-    issuedAt: timestamp('issued_at', { withTimezone: true, mode: 'date' }).notNull(),
-    fetchedAt: timestamp('fetched_at', { withTimezone: true, mode: 'date' }).notNull().defaultNow(),
-    stage: text({ enum: climateStages }).notNull().default('final'),
-    value: integer().notNull(),
+    station: c.text().notNull(),
+    kind: c.text({ enum: ['daily_maximum', 'daily_minimum'] }).notNull(),
+    date: c.date({ mode: 'string' }).notNull(),
+    issuedAt: c.timestamp('issued_at', { withTimezone: true, mode: 'date' }).notNull(),
+    fetchedAt: c.timestamp('fetched_at', { withTimezone: true, mode: 'date' }).notNull().defaultNow(),
+    stage: c.text({ enum: climateStages }).notNull().default('final'),
+    value: c.integer().notNull(),
     /** With a value, and no earlier report can have been missed. */
-    isFirstFinal: boolean('is_first_final').notNull(),
+    isFirstFinal: c.boolean('is_first_final').notNull(),
     /** Set only on the first final report. */
-    settled: integer(),
-  },
+    settled: c.integer(),
+  }),
   (t) => [
     primaryKey({ columns: [t.station, t.kind, t.date, t.issuedAt] }),
     // One first final report per day. Also serves the comparison with the venue.

@@ -1,20 +1,20 @@
 import { sql } from 'drizzle-orm';
-import { boolean, check, index, integer, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core';
+import { check, index, pgTable, primaryKey } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros, tradeModes } from '../ledger/orders-table.js';
 
 /** If `n` is 0, after the shadow paper fill of a live order. Prices are for the order's own side. */
 export const executionMarks = pgTable(
   'execution_marks',
-  {
-    orgId: uuid('org_id').notNull(),
-    orderId: uuid('order_id').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    orderId: c.uuid('order_id').notNull(),
     /** 0 for the order itself. */
-    n: integer().notNull(),
-    mode: text({ enum: tradeModes }).notNull(),
-    ticker: text().notNull(),
-    side: text({ enum: ['yes', 'no'] }).notNull(),
-    action: text({ enum: ['buy', 'sell'] }).notNull(),
+    n: c.integer().notNull(),
+    mode: c.text({ enum: tradeModes }).notNull(),
+    ticker: c.text().notNull(),
+    side: c.text({ enum: ['yes', 'no'] }).notNull(),
+    action: c.text({ enum: ['buy', 'sell'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),
     /** Without fees. */
     value: micros('value').notNull(),
@@ -23,12 +23,12 @@ export const executionMarks = pgTable(
     /** Null until a minute after the fill. */
     markedAt: time('marked_at'),
     /** Nobody traded at the price or better in the next minute and nothing was left there; null if unknown. */
-    missed: boolean(),
+    missed: c.boolean(),
     /** Price 15 seconds later; null if unknown. */
     after15: micros('after_15'),
     after30: micros('after_30'),
     after60: micros('after_60'),
-  },
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.orderId, t.n] }),
     index('execution_marks_list').on(t.orgId, t.mode, t.at),

@@ -1,12 +1,8 @@
 import { sql } from 'drizzle-orm';
 import {
-  boolean,
   check,
   date,
-  doublePrecision,
   index,
-  integer,
-  jsonb,
   pgTable,
   primaryKey,
   smallint,
@@ -83,48 +79,48 @@ export interface ModelScore {
 /** Model and market at a fixed time before the end. Written once, while current, so nothing learned later is in it. */
 export const forecastRecords = pgTable(
   'forecast_records',
-  {
+  (c) => ({
     ...targetColumns,
-    leadHours: integer('lead_hours').notNull(),
+    leadHours: c.integer('lead_hours').notNull(),
     recordedAt: time('recorded_at').notNull(),
     ...sourceColumns,
-    method: text().$type<ForecastMethod>().notNull(),
-    fitId: uuid('fit_id'),
+    method: c.text().$type<ForecastMethod>().notNull(),
+    fitId: c.uuid('fit_id'),
     modelRunAt: time('model_run_at').notNull(),
-    mean: doublePrecision().notNull(),
-    deviation: doublePrecision().notNull(),
+    mean: c.doublePrecision().notNull(),
+    deviation: c.doublePrecision().notNull(),
     /** A maximum was certain to reach it (`atLeast`); a minimum could not exceed it (`atMost`). */
-    atLeast: integer('at_least'),
-    atMost: integer('at_most'),
+    atLeast: c.integer('at_least'),
+    atMost: c.integer('at_most'),
     /** At that degree; null if the distribution was truncated there instead. */
-    stays: doublePrecision(),
+    stays: c.doublePrecision(),
     /** Null means a normal distribution. */
-    shape: text().$type<DistributionShape>(),
-    members: doublePrecision().array(),
+    shape: c.text().$type<DistributionShape>(),
+    members: c.doublePrecision().array(),
     /** Models with nonzero weight, if several had a run; only for forecasts made before the day. */
-    models: jsonb().$type<RecordedModel[]>(),
+    models: c.jsonb().$type<RecordedModel[]>(),
     /** Mean of the reports of the last 30 days; null if there were too few. */
-    climateMean: doublePrecision('climate_mean'),
-    climateDeviation: doublePrecision('climate_deviation'),
+    climateMean: c.doublePrecision('climate_mean'),
+    climateDeviation: c.doublePrecision('climate_deviation'),
     /** From coldest to warmest. */
-    brackets: jsonb().$type<RecordedBracket[]>().notNull(),
+    brackets: c.jsonb().$type<RecordedBracket[]>().notNull(),
     /** Once the venue has settled: whole degrees for a day, hundredths for an hour. */
-    outcome: doublePrecision(),
+    outcome: c.doublePrecision(),
     settledAt: time('settled_at'),
-    modelLogScore: doublePrecision('model_log_score'),
-    modelRps: doublePrecision('model_rps'),
-    marketLogScore: doublePrecision('market_log_score'),
-    marketRps: doublePrecision('market_rps'),
+    modelLogScore: c.doublePrecision('model_log_score'),
+    modelRps: c.doublePrecision('model_rps'),
+    marketLogScore: c.doublePrecision('market_log_score'),
+    marketRps: c.doublePrecision('market_rps'),
     /** ln of the model's probability of the outcome over its cost, and its minimum. Null without prices. */
-    advantage: doublePrecision(),
-    worstAdvantage: doublePrecision('worst_advantage'),
-    modelScores: jsonb('model_scores').$type<Record<string, ModelScore>>(),
+    advantage: c.doublePrecision(),
+    worstAdvantage: c.doublePrecision('worst_advantage'),
+    modelScores: c.jsonb('model_scores').$type<Record<string, ModelScore>>(),
     /** °F, over the same degrees for all four forecasts. */
-    modelCrps: doublePrecision('model_crps'),
-    rawCrps: doublePrecision('raw_crps'),
-    climateCrps: doublePrecision('climate_crps'),
-    marketCrps: doublePrecision('market_crps'),
-  },
+    modelCrps: c.doublePrecision('model_crps'),
+    rawCrps: c.doublePrecision('raw_crps'),
+    climateCrps: c.doublePrecision('climate_crps'),
+    marketCrps: c.doublePrecision('market_crps'),
+  }),
   (t) => [
     primaryKey({
       name: 'forecast_records_pk',
@@ -142,23 +138,23 @@ export type ForecastRecord = typeof forecastRecords.$inferSelect;
 /** Keeps what was first received. Written once. */
 export const ensembleRuns = pgTable(
   'ensemble_runs',
-  {
-    forecastSource: text('forecast_source').notNull(),
+  (c) => ({
+    forecastSource: c.text('forecast_source').notNull(),
     model: modelColumn(),
     ...targetColumns,
     modelRunAt: time('model_run_at').notNull(),
     fetchedAt: time('fetched_at').notNull(),
-    members: doublePrecision().array().notNull(),
+    members: c.doublePrecision().array().notNull(),
     /** Training need not read the members. The variance of a single member is 0. */
-    mean: doublePrecision().notNull(),
-    variance: doublePrecision().notNull(),
+    mean: c.doublePrecision().notNull(),
+    variance: c.doublePrecision().notNull(),
     /** Hourly means in °F, with the maximum only; the minimum has the same curve. */
-    curve: doublePrecision().array(),
+    curve: c.doublePrecision().array(),
     /** Null if the source names none. */
-    version: text(),
+    version: c.text(),
     /** The model's window may miss the day's extreme. Not used for training. */
-    nearMidnight: boolean('near_midnight').notNull().default(false),
-  },
+    nearMidnight: c.boolean('near_midnight').notNull().default(false),
+  }),
   (t) => [
     primaryKey({
       name: 'ensemble_runs_pk',
@@ -172,19 +168,19 @@ export const ensembleRuns = pgTable(
 /** As known when each was first received, in local standard time. Written once. */
 export const observedHours = pgTable(
   'observed_hours',
-  {
-    forecastSource: text('forecast_source').notNull(),
-    station: text().notNull(),
-    date: date({ mode: 'string' }).notNull(),
-    hour: smallint().notNull(),
+  (c) => ({
+    forecastSource: c.text('forecast_source').notNull(),
+    station: c.text().notNull(),
+    date: c.date({ mode: 'string' }).notNull(),
+    hour: c.smallint().notNull(),
     observedAt: time('observed_at').notNull(),
     fetchedAt: time('fetched_at').notNull(),
     /** °F on the hour. */
-    temperature: doublePrecision().notNull(),
+    temperature: c.doublePrecision().notNull(),
     /** In °F; null if a later hour was already known. */
-    highest: doublePrecision(),
-    lowest: doublePrecision(),
-  },
+    highest: c.doublePrecision(),
+    lowest: c.doublePrecision(),
+  }),
   (t) => [
     primaryKey({ name: 'observed_hours_pk', columns: [t.forecastSource, t.station, t.date, t.hour] }),
     index('observed_hours_age').on(t.date),
@@ -195,13 +191,13 @@ export const observedHours = pgTable(
 /** A correction adds a row, so that the value known earlier is preserved. */
 export const climateReports = pgTable(
   'climate_reports',
-  {
-    marketSource: text('market_source').notNull(),
+  (c) => ({
+    marketSource: c.text('market_source').notNull(),
     ...targetColumns,
     knownAt: time('known_at').notNull(),
     /** Whole degrees for a day, hundredths for an hour. */
-    temperature: doublePrecision().notNull(),
-  },
+    temperature: c.doublePrecision().notNull(),
+  }),
   (t) => [
     primaryKey({
       name: 'climate_reports_pk',
@@ -215,28 +211,29 @@ export const climateReports = pgTable(
 /** Written once. */
 export const forecastFits = pgTable(
   'forecast_fits',
-  {
+  (c) => ({
     ...learnedColumns,
     model: modelColumn(),
-    kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
+    kind: c.text().$type<TemperatureKind>().notNull().default('daily_maximum'),
     /** Null for a fit of all stations. */
-    station: text(),
-    leadHours: integer('lead_hours').notNull(),
+    station: c.text(),
+    leadHours: c.integer('lead_hours').notNull(),
     /** Null for fits of earlier versions with a normal distribution, which past forecasts used. */
-    coefficients: jsonb().$type<Fit['coefficients']>(),
-    a: doublePrecision(),
-    b: doublePrecision(),
-    c: doublePrecision(),
-    d: doublePrecision(),
-    stationBias: jsonb('station_bias').$type<Record<string, number>>(),
-    hourBias: jsonb('hour_bias').$type<Record<string, number>>(),
-    n: integer().notNull(),
-    lowestMean: doublePrecision('lowest_mean').notNull(),
-    highestMean: doublePrecision('highest_mean').notNull(),
-    trainingCrps: doublePrecision('training_crps').notNull(),
-    rawCrps: doublePrecision('raw_crps').notNull(),
+    coefficients: c.jsonb().$type<Fit['coefficients']>(),
+    a: c.doublePrecision(),
+    b: c.doublePrecision(),
+    c: c.doublePrecision(),
+    d: c.doublePrecision(),
+    stationBias: c.jsonb('station_bias').$type<Record<string, number>>(),
+    hourBias: c.jsonb('hour_bias').$type<Record<string, number>>(),
+    n: c.integer().notNull(),
+    lowestMean: c.doublePrecision('lowest_mean').notNull(),
+    highestMean: c.doublePrecision('highest_mean').notNull(),
+    trainingCrps: c.doublePrecision('training_crps').notNull(),
+    rawCrps: c.doublePrecision('raw_crps').notNull(),
     /** Empty for seasonal fits, because the archive still has the data. */
-    training: jsonb()
+    training: c
+      .jsonb()
       .$type<
         {
           station: string;
@@ -251,7 +248,7 @@ export const forecastFits = pgTable(
         }[]
       >()
       .notNull(),
-  },
+  }),
   (t) => [
     index('forecast_fits_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
     check('forecast_fits_variance', sql`${t.c} >= 0 and ${t.d} >= 0`),
@@ -261,49 +258,50 @@ export const forecastFits = pgTable(
 /** Written once. */
 export const forecastMixes = pgTable(
   'forecast_mixes',
-  {
+  (c) => ({
     ...learnedColumns,
-    kind: text().$type<TemperatureKind>().notNull(),
-    leadHours: integer('lead_hours').notNull(),
-    skill: jsonb().$type<Mix['skill']>().notNull(),
-    correlation: jsonb().$type<Mix['correlation']>().notNull(),
-  },
+    kind: c.text().$type<TemperatureKind>().notNull(),
+    leadHours: c.integer('lead_hours').notNull(),
+    skill: c.jsonb().$type<Mix['skill']>().notNull(),
+    correlation: c.jsonb().$type<Mix['correlation']>().notNull(),
+  }),
   (t) => [index('forecast_mixes_newest').on(t.forecastSource, t.marketSource, t.trainedAt)],
 );
 
 /** Each change is reported once. */
 export const signalGates = pgTable(
   'signal_gates',
-  {
+  (c) => ({
     ...sourceColumns,
-    kind: text().$type<TemperatureKind>().notNull(),
-    station: text().notNull(),
-    leadHours: integer('lead_hours').notNull(),
-    isOpen: boolean('is_open').notNull(),
+    kind: c.text().$type<TemperatureKind>().notNull(),
+    station: c.text().notNull(),
+    leadHours: c.integer('lead_hours').notNull(),
+    isOpen: c.boolean('is_open').notNull(),
     judgedAt: time('judged_at').notNull(),
-  },
+  }),
   (t) => [primaryKey({ columns: [t.marketSource, t.forecastSource, t.kind, t.station, t.leadHours] })],
 );
 
 /** One per kind and hour. Written once. */
 export const sameDayFits = pgTable(
   'same_day_fits',
-  {
+  (c) => ({
     ...learnedColumns,
-    kind: text().$type<DailyKind>().notNull(),
-    hour: smallint().notNull(),
-    coefficients: jsonb().$type<Record<string, number>>().notNull(),
-    hurdle: jsonb().$type<number[]>(),
-    stationBias: jsonb('station_bias').$type<Record<string, number>>().notNull(),
-    stationExtremeBias: jsonb('station_extreme_bias').$type<Record<string, number>>().notNull().default({}),
-    n: integer().notNull(),
-    trainingCrps: doublePrecision('training_crps').notNull(),
-    rawCrps: doublePrecision('raw_crps').notNull(),
+    kind: c.text().$type<DailyKind>().notNull(),
+    hour: c.smallint().notNull(),
+    coefficients: c.jsonb().$type<Record<string, number>>().notNull(),
+    hurdle: c.jsonb().$type<number[]>(),
+    stationBias: c.jsonb('station_bias').$type<Record<string, number>>().notNull(),
+    stationExtremeBias: c.jsonb('station_extreme_bias').$type<Record<string, number>>().notNull().default({}),
+    n: c.integer().notNull(),
+    trainingCrps: c.doublePrecision('training_crps').notNull(),
+    rawCrps: c.doublePrecision('raw_crps').notNull(),
     /** References: the fits of one day cover tens of thousands of days of the archive. */
-    training: jsonb()
+    training: c
+      .jsonb()
       .$type<[station: string, date: string, modelRunAt: string, observed: number][]>()
       .notNull(),
-  },
+  }),
   (t) => [
     index('same_day_fits_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
     check('same_day_fits_hour', sql`${t.hour} between 0 and 22`),

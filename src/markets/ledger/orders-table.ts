@@ -1,41 +1,33 @@
 import { sql } from 'drizzle-orm';
-import {
-  bigint,
-  boolean,
-  check,
-  index,
-  integer,
-  jsonb,
-  numeric,
-  pgTable,
-  primaryKey,
-  text,
-  unique,
-  uniqueIndex,
-  uuid,
-} from 'drizzle-orm/pg-core';
+import { bigint, check, index, numeric, pgTable, primaryKey, unique, uniqueIndex } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 import { timesInForce } from '../market/book.js';
 
 /** Millionths of a dollar. */
 export const micros = (name: string) => bigint(name, { mode: 'bigint' });
 
+/** For sums, which start at 0. */
+export const microsFromZero = (name: string) =>
+  micros(name)
+    .notNull()
+    .default(sql`0`);
+
 /** Two decimals, exact in Postgres; raw SQL reads `::float8`, the nearest double. */
 export const contractsColumn = (name: string) => numeric(name, { precision: 12, scale: 2, mode: 'number' });
 
-export const liveAccounts = pgTable('live_accounts', {
-  orgId: uuid('org_id').primaryKey(),
+export const liveAccounts = pgTable('live_accounts', (c) => ({
+  orgId: c.uuid('org_id').primaryKey(),
   /** Signed hundredths by market (negative: NO), held at opening or accepted later. */
-  foreignPositions: jsonb('foreign_positions').$type<Record<string, number>>().notNull(),
+  foreignPositions: c.jsonb('foreign_positions').$type<Record<string, number>>().notNull(),
   /** As `<venue order id> <ours> <venue's>`. Not reported again. */
-  accepted: jsonb('accepted').$type<string[]>().notNull(),
+  accepted: c.jsonb('accepted').$type<string[]>().notNull(),
   /** A venue answer could not be understood. No instance sends orders until a person accepts the problem. */
-  problem: text('problem'),
+  problem: c.text('problem'),
   /** One request cancels all resting orders in the venue's group. */
-  orderGroupId: text('order_group_id'),
+  orderGroupId: c.text('order_group_id'),
   openedAt: time('opened_at').notNull(),
   updatedAt: time('updated_at').notNull(),
-});
+}));
 
 export const tradeModes = ['paper', 'live'] as const;
 export type TradeMode = (typeof tradeModes)[number];
@@ -72,66 +64,58 @@ export interface PrintsSeen {
 /** Passed the risk gate. Written before anything is sent to a venue. */
 export const tradingOrders = pgTable(
   'trading_orders',
-  {
-    orgId: uuid('org_id').notNull(),
-    id: uuid().notNull(),
-    mode: text({ enum: tradeModes }).notNull(),
-    idempotencyKey: text('idempotency_key').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    id: c.uuid().notNull(),
+    mode: c.text({ enum: tradeModes }).notNull(),
+    idempotencyKey: c.text('idempotency_key').notNull(),
     /** SHA-256, hex. Reusing the idempotency key with another hash is a conflict. */
-    requestHash: text('request_hash').notNull(),
+    requestHash: c.text('request_hash').notNull(),
     /** Derived from Organization and idempotency key. */
-    clientOrderId: text('client_order_id').notNull(),
-    venueOrderId: text('venue_order_id'),
-    ticker: text().notNull(),
-    eventTicker: text('event_ticker').notNull(),
-    seriesTicker: text('series_ticker').notNull(),
+    clientOrderId: c.text('client_order_id').notNull(),
+    venueOrderId: c.text('venue_order_id'),
+    ticker: c.text().notNull(),
+    eventTicker: c.text('event_ticker').notNull(),
+    seriesTicker: c.text('series_ticker').notNull(),
     /** A ticker alone does not show which tail a bracket is, and markets disappear from the listing. */
-    label: text().notNull(),
-    side: text({ enum: ['yes', 'no'] }).notNull(),
-    action: text({ enum: ['buy', 'sell'] }).notNull(),
+    label: c.text().notNull(),
+    side: c.text({ enum: ['yes', 'no'] }).notNull(),
+    action: c.text({ enum: ['buy', 'sell'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),
     limitPrice: micros('limit_price').notNull(),
-    timeInForce: text('time_in_force', { enum: timesInForce }).notNull(),
-    status: text({ enum: orderStatuses }).notNull(),
-    reason: text(),
+    timeInForce: c.text('time_in_force', { enum: timesInForce }).notNull(),
+    status: c.text({ enum: orderStatuses }).notNull(),
+    reason: c.text(),
     filledContracts: contractsColumn('filled_contracts').notNull().default(0),
     /** See `OrderAccount`. */
-    exact: micros('exact')
-      .notNull()
-      .default(sql`0`),
-    booked: micros('booked')
-      .notNull()
-      .default(sql`0`),
-    fees: micros('fees')
-      .notNull()
-      .default(sql`0`),
+    exact: microsFromZero('exact'),
+    booked: microsFromZero('booked'),
+    fees: microsFromZero('fees'),
     /** For the unfilled part of a purchase. */
-    reserved: micros('reserved')
-      .notNull()
-      .default(sql`0`),
+    reserved: microsFromZero('reserved'),
     /** For `good_till_time` only. */
     expiresAt: time('expires_at'),
-    postOnly: boolean('post_only').notNull().default(false),
-    cancelOn: text('cancel_on', { enum: cancelCauses }).array().notNull().default([]),
+    postOnly: c.boolean('post_only').notNull().default(false),
+    cancelOn: c.text('cancel_on', { enum: cancelCauses }).array().notNull().default([]),
     /** The venue has not confirmed it yet. */
     cancelRequestedAt: time('cancel_requested_at'),
-    cancelReason: text('cancel_reason'),
+    cancelReason: c.text('cancel_reason'),
     /** Outcome of the last request to the venue. Set before a resting live order is changed. */
     unknownSince: time('unknown_since'),
     /** At its price, for a resting paper order; null while unknown. */
     queueAhead: contractsColumn('queue_ahead'),
     /** Null until the first print counts. Prints from before the order rested never count. */
-    printsSeen: jsonb('prints_seen').$type<PrintsSeen>(),
-    feeRule: jsonb('fee_rule').$type<{ type: string; multiplier: string }>().notNull(),
+    printsSeen: c.jsonb('prints_seen').$type<PrintsSeen>(),
+    feeRule: c.jsonb('fee_rule').$type<{ type: string; multiplier: string }>().notNull(),
     bookFetchedAt: time('book_fetched_at').notNull(),
     /** Exactly one of `apiKeyId` and `userId` is set. */
-    apiKeyId: uuid('api_key_id'),
-    userId: uuid('user_id'),
+    apiKeyId: c.uuid('api_key_id'),
+    userId: c.uuid('user_id'),
     createdAt: time('created_at').notNull(),
     /** Null while a live order waits to be sent. */
     sentAt: time('sent_at'),
     finishedAt: time('finished_at'),
-  },
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     unique('trading_orders_idempotency').on(t.orgId, t.idempotencyKey),
@@ -169,19 +153,19 @@ export const tradingOrders = pgTable(
 
 export const tradingFills = pgTable(
   'trading_fills',
-  {
-    orgId: uuid('org_id').notNull(),
-    orderId: uuid('order_id').notNull(),
-    n: integer().notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    orderId: c.uuid('order_id').notNull(),
+    n: c.integer().notNull(),
     price: micros('price').notNull(),
     contracts: contractsColumn('contracts').notNull(),
     fee: micros('fee').notNull(),
     balanceChange: micros('balance_change').notNull(),
     filledAt: time('filled_at').notNull(),
-    venueFillId: text('venue_fill_id'),
+    venueFillId: c.text('venue_fill_id'),
     /** On paper, near the day's extreme so far: such a fill would have gone to people who knew more. */
-    nearExtreme: boolean('near_extreme').notNull().default(false),
-  },
+    nearExtreme: c.boolean('near_extreme').notNull().default(false),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.orderId, t.n] }),
     // The venue may report a fill again.
@@ -200,14 +184,14 @@ export const tradingFills = pgTable(
  */
 export const paperBooks = pgTable(
   'paper_books',
-  {
-    orgId: uuid('org_id').notNull(),
-    ticker: text().notNull(),
-    bookHash: text('book_hash').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    ticker: c.text().notNull(),
+    bookHash: c.text('book_hash').notNull(),
     /** `[side of the bid, price in millionths, contracts]`. */
-    taken: jsonb().$type<[side: 'yes' | 'no', price: string, contracts: number][]>().notNull(),
+    taken: c.jsonb().$type<[side: 'yes' | 'no', price: string, contracts: number][]>().notNull(),
     updatedAt: time('updated_at').notNull(),
-  },
+  }),
   (t) => [primaryKey({ columns: [t.orgId, t.ticker, t.bookHash] }), index('paper_books_old').on(t.updatedAt)],
 );
 
@@ -220,16 +204,16 @@ export interface ShadowPlace extends PrintsSeen {
 /** The first row is written with the order, and another whenever a number changes. */
 export const queuePositions = pgTable(
   'queue_positions',
-  {
-    orgId: uuid('org_id').notNull(),
-    orderId: uuid('order_id').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    orderId: c.uuid('order_id').notNull(),
     at: time('at').notNull(),
     /** Contracts that must match first, as the venue reports them. Null in the first row. */
     venueAhead: contractsColumn('venue_ahead'),
     /** In the paper queue. Null while unknown. */
     paperAhead: contractsColumn('paper_ahead'),
-    printsSeen: jsonb('prints_seen').$type<ShadowPlace>().notNull(),
-  },
+    printsSeen: c.jsonb('prints_seen').$type<ShadowPlace>().notNull(),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.orderId, t.at] }),
     index('queue_positions_list').on(t.orgId, t.at),

@@ -1,32 +1,20 @@
 import { sql } from 'drizzle-orm';
-import {
-  check,
-  doublePrecision,
-  index,
-  integer,
-  pgTable,
-  primaryKey,
-  text,
-  uniqueIndex,
-  uuid,
-} from 'drizzle-orm/pg-core';
+import { check, index, pgTable, primaryKey, uniqueIndex } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
-import { contractsColumn, micros, tradeModes } from './orders-table.js';
+import { contractsColumn, micros, microsFromZero, tradeModes } from './orders-table.js';
 
 /** Cash is checked and spent under this row's lock. */
 export const tradingAccounts = pgTable(
   'trading_accounts',
-  {
-    orgId: uuid('org_id').notNull(),
-    mode: text({ enum: tradeModes }).notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    mode: c.text({ enum: tradeModes }).notNull(),
     /** Invariant: the sum of the ledger's `cash`. */
     cash: micros('cash').notNull(),
     /** A corrected payout may already have been spent. */
-    overdrawn: micros('overdrawn')
-      .notNull()
-      .default(sql`0`),
+    overdrawn: microsFromZero('overdrawn'),
     openedAt: time('opened_at').notNull(),
-  },
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode] }),
     check('trading_accounts_mode', sql`${t.mode} in ('paper', 'live')`),
@@ -39,12 +27,12 @@ export const tradingAccounts = pgTable(
 /** Buying the other side closes pairs at a dollar each. A closed position keeps its realised profit. */
 export const tradingPositions = pgTable(
   'trading_positions',
-  {
-    orgId: uuid('org_id').notNull(),
-    mode: text({ enum: tradeModes }).notNull(),
-    ticker: text().notNull(),
-    eventTicker: text('event_ticker').notNull(),
-    side: text({ enum: ['yes', 'no'] }).notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    mode: c.text({ enum: tradeModes }).notNull(),
+    ticker: c.text().notNull(),
+    eventTicker: c.text('event_ticker').notNull(),
+    side: c.text({ enum: ['yes', 'no'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),
     /** Average cost of the held contracts, without fees. */
     cost: micros('cost').notNull(),
@@ -53,7 +41,7 @@ export const tradingPositions = pgTable(
     fees: micros('fees').notNull(),
     openedAt: time('opened_at').notNull(),
     updatedAt: time('updated_at').notNull(),
-  },
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode, t.ticker] }),
     // For an event's worst-case loss.
@@ -82,25 +70,25 @@ export type LedgerKind = (typeof ledgerKinds)[number];
  */
 export const ledgerEntries = pgTable(
   'ledger_entries',
-  {
-    orgId: uuid('org_id').notNull(),
-    id: uuid().notNull(),
-    mode: text({ enum: tradeModes }).notNull(),
-    kind: text({ enum: ledgerKinds }).notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    id: c.uuid().notNull(),
+    mode: c.text({ enum: tradeModes }).notNull(),
+    kind: c.text({ enum: ledgerKinds }).notNull(),
     at: time('at').notNull(),
-    ticker: text(),
-    orderId: uuid('order_id'),
-    fillN: integer('fill_n'),
+    ticker: c.text(),
+    orderId: c.uuid('order_id'),
+    fillN: c.integer('fill_n'),
     /** In `trading_settlements`. */
-    settlementN: integer('settlement_n'),
-    transferId: text('transfer_id'),
+    settlementN: c.integer('settlement_n'),
+    transferId: c.text('transfer_id'),
     cash: micros('cash').notNull(),
     positions: micros('positions').notNull(),
     fees: micros('fees').notNull(),
     realised: micros('realised').notNull(),
     capital: micros('capital').notNull(),
-    memo: text(),
-  },
+    memo: c.text(),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     // UUIDv7 ids sort by time. For the daily loss and the profit curve.
@@ -144,25 +132,25 @@ export type SettlementState = (typeof settlementStates)[number];
 /** Markets held at their close, one row per change. Money moves with `finalized`, `void` and corrections. */
 export const tradingSettlements = pgTable(
   'trading_settlements',
-  {
-    orgId: uuid('org_id').notNull(),
-    mode: text({ enum: tradeModes }).notNull(),
-    ticker: text().notNull(),
-    n: integer().notNull(),
-    state: text({ enum: settlementStates }).notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    mode: c.text({ enum: tradeModes }).notNull(),
+    ticker: c.text().notNull(),
+    n: c.integer().notNull(),
+    state: c.text({ enum: settlementStates }).notNull(),
     /** Per YES contract; null while unknown and for void markets. A fraction of a dollar is the last fair price. */
     value: micros('value'),
     /** °F if known: whole degrees from a report, hundredths from an index. */
-    temperature: doublePrecision(),
-    eventTicker: text('event_ticker').notNull(),
-    side: text({ enum: ['yes', 'no'] }).notNull(),
+    temperature: c.doublePrecision(),
+    eventTicker: c.text('event_ticker').notNull(),
+    side: c.text({ enum: ['yes', 'no'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),
     /** At settlement. Corrections need it after the position is closed. */
     cost: micros('cost').notNull(),
     /** The payout, or its difference from the previous one. 0 for a report that moves no money. */
     cashChange: micros('cash_change').notNull(),
     at: time('at').notNull(),
-  },
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode, t.ticker, t.n] }),
     index('trading_settlements_at').on(t.orgId, t.mode, t.at),
@@ -176,9 +164,9 @@ export const tradingSettlements = pgTable(
 /** Every 15 minutes while a position is open, and at each change. */
 export const portfolioHistory = pgTable(
   'portfolio_history',
-  {
-    orgId: uuid('org_id').notNull(),
-    mode: text({ enum: tradeModes }).notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    mode: c.text({ enum: tradeModes }).notNull(),
     at: time('at').notNull(),
     cash: micros('cash').notNull(),
     /** After fees. */
@@ -186,17 +174,17 @@ export const portfolioHistory = pgTable(
     realised: micros('realised').notNull(),
     unrealised: micros('unrealised').notNull(),
     fees: micros('fees').notNull(),
-  },
+  }),
   (t) => [primaryKey({ columns: [t.orgId, t.mode, t.at] })],
 );
 
 /** Cities whose markets a member follows. */
 export const watchedMarkets = pgTable(
   'watched_markets',
-  {
-    orgId: uuid('org_id').notNull(),
-    userId: uuid('user_id').notNull(),
-    city: text().notNull(),
-  },
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    userId: c.uuid('user_id').notNull(),
+    city: c.text().notNull(),
+  }),
   (t) => [primaryKey({ columns: [t.orgId, t.userId, t.city] })],
 );

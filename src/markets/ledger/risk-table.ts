@@ -1,13 +1,13 @@
 import { sql } from 'drizzle-orm';
-import { boolean, check, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
+import { check, pgTable, text } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros } from './orders-table.js';
 
 /** Null, or no row, means the service's default. */
 export const riskLimits = pgTable(
   'risk_limits',
-  {
-    orgId: uuid('org_id').primaryKey(),
+  (c) => ({
+    orgId: c.uuid('org_id').primaryKey(),
     maxOrderContracts: contractsColumn('max_order_contracts'),
     /** One purchase at its limit price, fee included. */
     maxOrderCost: micros('max_order_cost'),
@@ -16,11 +16,11 @@ export const riskLimits = pgTable(
     maxEventLoss: micros('max_event_loss'),
     /** Loss since midnight UTC, realised and marked, fees included. */
     maxDailyLoss: micros('max_daily_loss'),
-    maxOpenOrders: integer('max_open_orders'),
+    maxOpenOrders: c.integer('max_open_orders'),
     /** Largest distance from the best price in the book. */
     priceCollar: micros('price_collar'),
     updatedAt: time('updated_at').notNull(),
-  },
+  }),
   (t) => [
     check(
       'risk_limits_sign',
@@ -37,17 +37,17 @@ const state = (name: string) => text(name, { enum: switchStates }).notNull().def
 /** The strictest of these two and the service's switch applies. Times are null for one that was never set. */
 export const tradingSwitches = pgTable(
   'trading_switches',
-  {
-    orgId: uuid('org_id').primaryKey(),
+  (c) => ({
+    orgId: c.uuid('org_id').primaryKey(),
     ownState: state('own_state'),
-    ownReason: text('own_reason'),
+    ownReason: c.text('own_reason'),
     /** Kept after the user's account is deleted. */
-    ownBy: uuid('own_by'),
+    ownBy: c.uuid('own_by'),
     ownAt: time('own_at'),
     operatorState: state('operator_state'),
-    operatorReason: text('operator_reason'),
+    operatorReason: c.text('operator_reason'),
     operatorAt: time('operator_at'),
-  },
+  }),
   (t) => [
     check('trading_switches_own', sql`${t.ownState} in ('open', 'reduce_only', 'halt')`),
     check('trading_switches_operator', sql`${t.operatorState} in ('open', 'reduce_only', 'halt')`),
@@ -56,20 +56,20 @@ export const tradingSwitches = pgTable(
 
 export const serviceSwitch = pgTable(
   'service_switch',
-  {
-    id: boolean().primaryKey().default(true),
+  (c) => ({
+    id: c.boolean().primaryKey().default(true),
     state: state('state'),
-    reason: text(),
+    reason: c.text(),
     updatedAt: time('updated_at').notNull(),
-  },
+  }),
   (t) => [
     check('service_switch_one', sql`${t.id}`),
     check('service_switch_state', sql`${t.state} in ('open', 'reduce_only', 'halt')`),
   ],
 );
 
-export const jobLeases = pgTable('job_leases', {
-  name: text().primaryKey(),
-  holder: uuid().notNull(),
+export const jobLeases = pgTable('job_leases', (c) => ({
+  name: c.text().primaryKey(),
+  holder: c.uuid().notNull(),
   until: time('until').notNull(),
-});
+}));

@@ -1,4 +1,4 @@
-import { index, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
+import { index, pgTable, primaryKey } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 
 /**
@@ -10,13 +10,13 @@ export type BestPrices = [bid: number | null, ask: number | null, forecast?: num
 /** Every five minutes while a market is open. Kept for three days. */
 export const priceHistory = pgTable(
   'price_history',
-  {
-    marketSource: text('market_source').notNull(),
-    eventTicker: text('event_ticker').notNull(),
+  (c) => ({
+    marketSource: c.text('market_source').notNull(),
+    eventTicker: c.text('event_ticker').notNull(),
     at: time('at').notNull(),
     /** By ticker, because an event's markets are always read together. */
-    prices: jsonb().$type<Record<string, BestPrices>>().notNull(),
-  },
+    prices: c.jsonb().$type<Record<string, BestPrices>>().notNull(),
+  }),
   (t) => [
     primaryKey({ name: 'price_history_pk', columns: [t.marketSource, t.eventTicker, t.at] }),
     // For the clean-up.

@@ -1,46 +1,34 @@
 import { sql } from 'drizzle-orm';
-import {
-  boolean,
-  check,
-  index,
-  integer,
-  jsonb,
-  numeric,
-  pgTable,
-  primaryKey,
-  text,
-  uniqueIndex,
-  uuid,
-} from 'drizzle-orm/pg-core';
+import { check, index, pgTable, primaryKey, uniqueIndex } from 'drizzle-orm/pg-core';
 import { bytewiseText, time } from '../../core/db/sql.js';
 
 /** A row never changes, except that it can be voided once. */
 export const creditGrants = pgTable(
   'credit_grants',
-  {
-    orgId: uuid('org_id').notNull(),
-    id: uuid().notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    id: c.uuid().notNull(),
     startsAt: time('starts_at').notNull(),
     /** A whole hour, exclusive; null if the grant never expires. */
     expiresAt: time('expires_at'),
     createdAt: time('created_at').notNull(),
     voidedAt: time('voided_at'),
-    livemode: boolean().notNull(),
+    livemode: c.boolean().notNull(),
     /** 0 to 100; the lowest burns first. */
-    priority: integer().notNull(),
+    priority: c.integer().notNull(),
     /** Share of the credits left at expiry that stays valid for `rolloverDays` more days; null without rollover. */
-    rolloverPercent: integer('rollover_percent'),
-    rolloverDays: integer('rollover_days'),
+    rolloverPercent: c.integer('rollover_percent'),
+    rolloverDays: c.integer('rollover_days'),
     grantKey: bytewiseText('grant_key').notNull(),
-    amount: numeric().notNull(),
+    amount: c.numeric().notNull(),
     /** Null for every product. */
-    productIds: uuid('product_ids').array(),
-    reason: text().notNull(),
-    actor: text().notNull(),
-    voidReason: text('void_reason'),
+    productIds: c.uuid('product_ids').array(),
+    reason: c.text().notNull(),
+    actor: c.text().notNull(),
+    voidReason: c.text('void_reason'),
     /** As sent, without defaults. A repeated request must equal it. */
-    request: jsonb().$type<Record<string, unknown>>().notNull(),
-  },
+    request: c.jsonb().$type<Record<string, unknown>>().notNull(),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.livemode, t.id] }),
     uniqueIndex('credit_grants_key').on(t.orgId, t.livemode, t.grantKey),
@@ -61,36 +49,36 @@ export const creditGrants = pgTable(
  */
 export const creditAccounts = pgTable(
   'credit_accounts',
-  {
-    orgId: uuid('org_id').notNull(),
-    livemode: boolean().notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    livemode: c.boolean().notNull(),
     /** In percent, since a grant last lifted the balance above it. */
-    reached: integer(),
+    reached: c.integer(),
     reachedAt: time('reached_at'),
-    grants: uuid().array().notNull().default([]),
-    rests: numeric().array().notNull().default([]),
+    grants: c.uuid().array().notNull().default([]),
+    rests: c.numeric().array().notNull().default([]),
     starts: time('starts').array().notNull().default([]),
     /** `infinity` for a grant that never expires. */
     ends: time('ends').array().notNull().default([]),
     /** Product ids separated by spaces; '' for every product. */
-    scopes: text().array().notNull().default([]),
-    priorities: integer().array().notNull().default([]),
+    scopes: c.text().array().notNull().default([]),
+    priorities: c.integer().array().notNull().default([]),
     /** 0 if the grant does not roll over, or has already done so. */
-    rollPercents: integer('roll_percents').array().notNull().default([]),
-    rollDays: integer('roll_days').array().notNull().default([]),
+    rollPercents: c.integer('roll_percents').array().notNull().default([]),
+    rollDays: c.integer('roll_days').array().notNull().default([]),
     /** `debts` has the amounts. */
-    debtors: uuid().array().notNull().default([]),
-    debts: numeric().array().notNull().default([]),
+    debtors: c.uuid().array().notNull().default([]),
+    debts: c.numeric().array().notNull().default([]),
     // For `gauge_burn` within one statement; meaningless afterwards.
-    asked: uuid().array(),
+    asked: c.uuid().array(),
     hours: time('hours').array(),
-    costs: numeric().array(),
-    tookKinds: text('took_kinds').array(),
-    tookFrom: uuid('took_from').array(),
-    tookFor: uuid('took_for').array(),
+    costs: c.numeric().array(),
+    tookKinds: c.text('took_kinds').array(),
+    tookFrom: c.uuid('took_from').array(),
+    tookFor: c.uuid('took_for').array(),
     tookHours: time('took_hours').array(),
-    took: numeric().array(),
-  },
+    took: c.numeric().array(),
+  }),
   (t) => [primaryKey({ columns: [t.orgId, t.livemode] })],
 );
 
@@ -109,20 +97,20 @@ export const NOBODY = '00000000-0000-0000-0000-000000000000';
 /** Rows are only added, except that those of archived months are merged by day. */
 export const creditEntries = pgTable(
   'credit_entries',
-  {
-    orgId: uuid('org_id').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
     /** `NOBODY` for `expire`, `roll` and `void`. */
-    productId: uuid('product_id').notNull(),
+    productId: c.uuid('product_id').notNull(),
     /** The grant; the product's id for an overdraft; `NOBODY` for `forgive`. */
-    grantId: uuid('grant_id').notNull(),
+    grantId: c.uuid('grant_id').notNull(),
     /** When the events were received or the change was made. */
     at: time('at').notNull(),
     /** The hour of the usage, the end of the grant, or `at` rounded down to the hour. */
     hour: time('hour').notNull(),
-    livemode: boolean().notNull(),
-    kind: text({ enum: creditEntryKinds }).notNull(),
-    amount: numeric().notNull(),
-  },
+    livemode: c.boolean().notNull(),
+    kind: c.text({ enum: creditEntryKinds }).notNull(),
+    amount: c.numeric().notNull(),
+  }),
   (t) => [
     primaryKey({
       name: 'credit_entries_pk',

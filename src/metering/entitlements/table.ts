@@ -1,19 +1,8 @@
 import { sql } from 'drizzle-orm';
-import {
-  boolean,
-  check,
-  index,
-  integer,
-  jsonb,
-  numeric,
-  pgTable,
-  primaryKey,
-  text,
-  uuid,
-} from 'drizzle-orm/pg-core';
+import { check, index, pgTable, primaryKey } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 import type { FeatureOverrides, Features } from './features.js';
-import { organizations } from '../../accounts/organizations/table.js';
+import { ofOrganization } from '../../accounts/organizations/table.js';
 
 /** Far above any plausible quantity, and far below values that would distort a total. */
 export const DEFAULT_MAX_QUANTITY = '1000000000000000';
@@ -25,37 +14,37 @@ export const enforcements = ['warn', 'block'] as const;
 
 export const products = pgTable(
   'products',
-  {
-    id: uuid().primaryKey(),
-    slug: text().notNull().unique(),
-    name: text().notNull(),
+  (c) => ({
+    id: c.uuid().primaryKey(),
+    slug: c.text().notNull().unique(),
+    name: c.text().notNull(),
     /** `NO_METRIC` without usage. */
-    usageMetric: text('usage_metric').notNull(),
+    usageMetric: c.text('usage_metric').notNull(),
     /** Per Organization and calendar month (UTC); null means unlimited. */
-    unitCap: numeric('unit_cap'),
+    unitCap: c.numeric('unit_cap'),
     /** Per usage event. */
-    maxQuantity: numeric('max_quantity').notNull().default(DEFAULT_MAX_QUANTITY),
+    maxQuantity: c.numeric('max_quantity').notNull().default(DEFAULT_MAX_QUANTITY),
     /** New keys are only added at the end. */
-    dimensions: text().array().notNull().default([]),
+    dimensions: c.text().array().notNull().default([]),
     /** Events received from this time on are also counted by subject; null if subjects are not counted. */
     subjectsSince: time('subjects_since'),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
     archivedAt: time('archived_at'),
     /** Null if no usage is sent to Stripe. */
-    stripeMeterEvent: text('stripe_meter_event'),
+    stripeMeterEvent: c.text('stripe_meter_event'),
     /** First hour whose usage is sent to Stripe. */
     stripeSince: time('stripe_since'),
     /** Per unit; null if the product costs no credits. */
-    creditPrice: numeric('credit_price'),
+    creditPrice: c.numeric('credit_price'),
     /** Its values have prices that differ from `creditPrice`. */
-    creditDimension: text('credit_dimension'),
-    creditPrices: jsonb('credit_prices').$type<Record<string, string>>(),
+    creditDimension: c.text('credit_dimension'),
+    creditPrices: c.jsonb('credit_prices').$type<Record<string, string>>(),
     /** Without credits, `block` refuses checks and reservations. */
-    creditEnforcement: text('credit_enforcement', { enum: enforcements }),
+    creditEnforcement: c.text('credit_enforcement', { enum: enforcements }),
     /** Null without any. */
-    features: jsonb().$type<Features>(),
-  },
+    features: c.jsonb().$type<Features>(),
+  }),
   (t) => [
     index('products_stripe')
       .on(t.id)
@@ -90,31 +79,30 @@ export type EntitlementKind = (typeof entitlementKinds)[number];
 /** In effect from `startsAt` (inclusive) until `endsAt` (exclusive). */
 export const entitlements = pgTable(
   'entitlements',
-  {
-    orgId: uuid('org_id')
-      .notNull()
-      .references(() => organizations.id),
-    productId: uuid('product_id')
+  (c) => ({
+    orgId: ofOrganization(),
+    productId: c
+      .uuid('product_id')
       .notNull()
       .references(() => products.id),
-    kind: text({ enum: entitlementKinds }).notNull(),
+    kind: c.text({ enum: entitlementKinds }).notNull(),
     startsAt: time('starts_at').notNull(),
     endsAt: time('ends_at'),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
     /** Replaces the product's cap. */
-    hasOwnCap: boolean('has_own_cap').notNull().default(false),
+    hasOwnCap: c.boolean('has_own_cap').notNull().default(false),
     /** Applies only with `hasOwnCap`; null then means unlimited. */
-    unitCap: numeric('unit_cap'),
+    unitCap: c.numeric('unit_cap'),
     /** These apply in addition to the cap; null without any. */
-    limits: jsonb().$type<UsageLimit[]>(),
+    limits: c.jsonb().$type<UsageLimit[]>(),
     /** In percent of cap and limits; null for the default. */
-    thresholds: integer().array(),
+    thresholds: c.integer().array(),
     /** Replace the product's by name; null without any. */
-    features: jsonb().$type<FeatureOverrides>(),
+    features: c.jsonb().$type<FeatureOverrides>(),
     /** Slug of the plan that set the terms; null if they were set by hand. */
-    plan: text(),
-  },
+    plan: c.text(),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.productId] }),
     index('entitlements_own_cap')

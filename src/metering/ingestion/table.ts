@@ -1,18 +1,5 @@
 import { sql } from 'drizzle-orm';
-import {
-  bigint,
-  boolean,
-  check,
-  date,
-  index,
-  integer,
-  numeric,
-  pgTable,
-  primaryKey,
-  text,
-  uniqueIndex,
-  uuid,
-} from 'drizzle-orm/pg-core';
+import { check, index, pgTable, primaryKey, uniqueIndex } from 'drizzle-orm/pg-core';
 import { bytewiseText, time } from '../../core/db/sql.js';
 
 /** Stands for the API key of events that an operator sent. */
@@ -21,24 +8,24 @@ export const OPERATOR_KEY_ID = '00000000-0000-0000-0000-000000000000';
 /** Every event that was answered with 202, once. The statement checks references: three foreign keys halve the rate. */
 export const usageEvents = pgTable(
   'usage_events',
-  {
+  (c) => ({
     // Fixed-width columns come first, to avoid padding.
-    orgId: uuid('org_id').notNull(),
-    productId: uuid('product_id').notNull(),
-    apiKeyId: uuid('api_key_id').notNull(),
+    orgId: c.uuid('org_id').notNull(),
+    productId: c.uuid('product_id').notNull(),
+    apiKeyId: c.uuid('api_key_id').notNull(),
     occurredAt: time('occurred_at').notNull(),
     receivedAt: time('received_at').notNull(),
-    livemode: boolean().notNull(),
+    livemode: c.boolean().notNull(),
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
-    metric: text().notNull(),
-    quantity: numeric().notNull(),
+    metric: c.text().notNull(),
+    quantity: c.numeric().notNull(),
     /** Empty if the event names no subject. */
     subject: bytewiseText('subject').notNull().default(''),
     /** Encoded by `dimensions.ts`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
     /** Per unit when the event was recorded; 0 without a price. */
-    creditPrice: numeric('credit_price').notNull().default('0'),
-  },
+    creditPrice: c.numeric('credit_price').notNull().default('0'),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.idempotencyKey] }),
     // With the mode, a few test events are found quickly among millions of live ones.
@@ -53,31 +40,31 @@ export const usageEvents = pgTable(
  */
 export const usageCorrections = pgTable(
   'usage_corrections',
-  {
-    orgId: uuid('org_id').notNull(),
-    productId: uuid('product_id').notNull(),
-    apiKeyId: uuid('api_key_id').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    productId: c.uuid('product_id').notNull(),
+    apiKeyId: c.uuid('api_key_id').notNull(),
     /** Time of the event. Distinguishes events whose key was reused after archiving. */
     occurredAt: time('occurred_at').notNull(),
     correctedAt: time('corrected_at').notNull(),
-    livemode: boolean().notNull(),
+    livemode: c.boolean().notNull(),
     /** From 1 per event. If two corrections start from the same quantity, the unique index rejects one. */
-    number: integer().notNull(),
+    number: c.integer().notNull(),
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     correctionKey: bytewiseText('correction_key').notNull(),
-    metric: text().notNull(),
-    previousQuantity: numeric('previous_quantity').notNull(),
-    quantity: numeric().notNull(),
+    metric: c.text().notNull(),
+    previousQuantity: c.numeric('previous_quantity').notNull(),
+    quantity: c.numeric().notNull(),
     /** As in the audit log: a User's id, `operator` with a name, `api_key:` with an id, or `system`. */
-    actor: text().notNull(),
-    reason: text().notNull(),
+    actor: c.text().notNull(),
+    reason: c.text().notNull(),
     /** The event counts under it; empty without a subject. */
     subject: bytewiseText('subject').notNull().default(''),
     /** The event counts under this combination, which may be `OTHER`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
     /** Per unit. */
-    creditPrice: numeric('credit_price').notNull().default('0'),
-  },
+    creditPrice: c.numeric('credit_price').notNull().default('0'),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.correctionKey] }),
     uniqueIndex('usage_corrections_event').on(t.orgId, t.idempotencyKey, t.occurredAt, t.number),
@@ -89,21 +76,21 @@ export const usageCorrections = pgTable(
 /** Per calendar month (UTC). Always equals the sum of its events and their corrections. */
 export const usageTotals = pgTable(
   'usage_totals',
-  {
-    orgId: uuid('org_id').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
     /** First day of the month. */
-    period: date({ mode: 'string' }).notNull(),
-    livemode: boolean().notNull(),
-    productId: uuid('product_id').notNull(),
-    metric: text().notNull(),
-    quantity: numeric().notNull(),
-    events: bigint({ mode: 'number' }).notNull(),
+    period: c.date({ mode: 'string' }).notNull(),
+    livemode: c.boolean().notNull(),
+    productId: c.uuid('product_id').notNull(),
+    metric: c.text().notNull(),
+    quantity: c.numeric().notNull(),
+    events: c.bigint({ mode: 'number' }).notNull(),
     /** Subtracted by corrections; `quantity + lowered` never decreases. */
-    lowered: numeric().notNull().default('0'),
+    lowered: c.numeric().notNull().default('0'),
     /** While `quantity + lowered` is less, no event reaches a threshold of settings with hash `unreachedTerms`. */
-    unreached: numeric(),
-    unreachedTerms: bigint('unreached_terms', { mode: 'bigint' }),
-  },
+    unreached: c.numeric(),
+    unreachedTerms: c.bigint('unreached_terms', { mode: 'bigint' }),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.period, t.livemode, t.productId, t.metric] }),
     // For queries over all Organizations. Events do not change these columns, so updating a total needs no new index
@@ -117,18 +104,18 @@ export const usageTotals = pgTable(
 /** The sums of `usageTotals` by hour, API key and combination: charts read a few hundred rows, not millions. */
 export const usageHours = pgTable(
   'usage_hours',
-  {
-    orgId: uuid('org_id').notNull(),
-    productId: uuid('product_id').notNull(),
-    livemode: boolean().notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    productId: c.uuid('product_id').notNull(),
+    livemode: c.boolean().notNull(),
     hour: time('hour').notNull(),
-    metric: text().notNull(),
-    apiKeyId: uuid('api_key_id').notNull(),
-    quantity: numeric().notNull(),
-    events: bigint({ mode: 'number' }).notNull(),
+    metric: c.text().notNull(),
+    apiKeyId: c.uuid('api_key_id').notNull(),
+    quantity: c.numeric().notNull(),
+    events: c.bigint({ mode: 'number' }).notNull(),
     /** `OTHER` for combinations beyond the limit. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
-  },
+  }),
   (t) => [
     primaryKey({
       name: 'usage_hours_pk',
@@ -143,16 +130,16 @@ export const usageHours = pgTable(
  */
 export const usageCombinations = pgTable(
   'usage_combinations',
-  {
-    orgId: uuid('org_id').notNull(),
-    productId: uuid('product_id').notNull(),
-    livemode: boolean().notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    productId: c.uuid('product_id').notNull(),
+    livemode: c.boolean().notNull(),
     /** First day of the month. */
-    period: date({ mode: 'string' }).notNull(),
+    period: c.date({ mode: 'string' }).notNull(),
     /** From 1 to `MAX_COMBINATIONS`. */
-    number: integer().notNull(),
+    number: c.integer().notNull(),
     dimensions: bytewiseText('dimensions').notNull(),
-  },
+  }),
   (t) => [
     primaryKey({
       name: 'usage_combinations_pk',
@@ -166,17 +153,17 @@ export const usageCombinations = pgTable(
 /** The sums of `usageTotals` by subject and five-minute slot. */
 export const usageSubjects = pgTable(
   'usage_subjects',
-  {
-    orgId: uuid('org_id').notNull(),
-    productId: uuid('product_id').notNull(),
-    livemode: boolean().notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    productId: c.uuid('product_id').notNull(),
+    livemode: c.boolean().notNull(),
     subject: bytewiseText('subject').notNull(),
     /** Start of the five minutes. */
     slot: time('slot').notNull(),
-    metric: text().notNull(),
-    quantity: numeric().notNull(),
-    events: bigint({ mode: 'number' }).notNull(),
-  },
+    metric: c.text().notNull(),
+    quantity: c.numeric().notNull(),
+    events: c.bigint({ mode: 'number' }).notNull(),
+  }),
   (t) => [
     primaryKey({
       name: 'usage_subjects_pk',
@@ -193,21 +180,21 @@ export const archiveStates = ['written', 'verified', 'deleting', 'archived'] as 
 /** A closed month, with its events in a file. */
 export const usageArchives = pgTable(
   'usage_archives',
-  {
-    orgId: uuid('org_id').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
     /** First day of the month. */
-    period: date({ mode: 'string' }).notNull(),
-    livemode: boolean().notNull(),
-    state: text({ enum: archiveStates }).notNull(),
+    period: c.date({ mode: 'string' }).notNull(),
+    livemode: c.boolean().notNull(),
+    state: c.text({ enum: archiveStates }).notNull(),
     /** Relative to the archive folder. */
-    file: text().notNull(),
+    file: c.text().notNull(),
     /** Hash of the compressed file. */
-    sha256: text().notNull(),
-    events: bigint({ mode: 'number' }).notNull(),
+    sha256: c.text().notNull(),
+    events: c.bigint({ mode: 'number' }).notNull(),
     writtenAt: time('written_at').notNull(),
     /** When the month's last event was deleted from the database. */
     archivedAt: time('archived_at'),
-  },
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.period, t.livemode] }),
     check('usage_archives_state', sql`(${t.state} = 'archived') = (${t.archivedAt} is not null)`),
@@ -217,19 +204,19 @@ export const usageArchives = pgTable(
 /** A total is the sum of its remaining and deleted events. */
 export const usageArchivedTotals = pgTable(
   'usage_archived_totals',
-  {
-    orgId: uuid('org_id').notNull(),
-    period: date({ mode: 'string' }).notNull(),
-    livemode: boolean().notNull(),
-    productId: uuid('product_id').notNull(),
-    metric: text().notNull(),
-    quantity: numeric().notNull(),
-    events: bigint({ mode: 'number' }).notNull(),
-    deletedQuantity: numeric('deleted_quantity').notNull(),
-    deletedEvents: bigint('deleted_events', { mode: 'number' }).notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    period: c.date({ mode: 'string' }).notNull(),
+    livemode: c.boolean().notNull(),
+    productId: c.uuid('product_id').notNull(),
+    metric: c.text().notNull(),
+    quantity: c.numeric().notNull(),
+    events: c.bigint({ mode: 'number' }).notNull(),
+    deletedQuantity: c.numeric('deleted_quantity').notNull(),
+    deletedEvents: c.bigint('deleted_events', { mode: 'number' }).notNull(),
     /** Quantity × credit price. Corrections are not deleted. */
-    deletedCredits: numeric('deleted_credits').notNull().default('0'),
-  },
+    deletedCredits: c.numeric('deleted_credits').notNull().default('0'),
+  }),
   (t) => [
     primaryKey({
       name: 'usage_archived_totals_pk',
@@ -251,31 +238,31 @@ export const reservationEnds = {
 /** A hold counts until it is settled, released or past `expiresAt`, so expiry needs no job. */
 export const usageReservations = pgTable(
   'usage_reservations',
-  {
-    orgId: uuid('org_id').notNull(),
-    id: uuid().notNull(),
-    productId: uuid('product_id').notNull(),
-    apiKeyId: uuid('api_key_id').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    id: c.uuid().notNull(),
+    productId: c.uuid('product_id').notNull(),
+    apiKeyId: c.uuid('api_key_id').notNull(),
     createdAt: time('created_at').notNull(),
     expiresAt: time('expires_at').notNull(),
     releasedAt: time('released_at'),
     settledAt: time('settled_at'),
     /** From the settlement; null if none was given. */
     settleOccurredAt: time('settle_occurred_at'),
-    livemode: boolean().notNull(),
+    livemode: c.boolean().notNull(),
     /** Whether a settled reservation's event was new. */
-    isCounted: boolean('is_counted'),
+    isCounted: c.boolean('is_counted'),
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
-    metric: text().notNull(),
-    quantity: numeric().notNull(),
-    settledQuantity: numeric('settled_quantity'),
+    metric: c.text().notNull(),
+    quantity: c.numeric().notNull(),
+    settledQuantity: c.numeric('settled_quantity'),
     /** Empty if the reservation names no subject. */
     subject: bytewiseText('subject').notNull().default(''),
     /** Encoded by `dimensions.ts`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
     /** Per unit when the reservation was made, also for its settlement; 0 without a price. */
-    creditPrice: numeric('credit_price').notNull().default('0'),
-  },
+    creditPrice: c.numeric('credit_price').notNull().default('0'),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     // While the table is small, the planner could use this index to find a reservation by id if the key came last.
@@ -303,34 +290,34 @@ export const usageReservations = pgTable(
 /** Checks that wait: inserted with the events while an endpoint listens, deleted when their messages are written. */
 export const usageChecks = pgTable(
   'usage_checks',
-  {
-    orgId: uuid('org_id').notNull(),
-    id: uuid().notNull(),
-    productId: uuid('product_id').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    id: c.uuid().notNull(),
+    productId: c.uuid('product_id').notNull(),
     /** When the events were recorded. */
     at: time('at').notNull(),
     /** All of the events are from one day (UTC). */
     latestAt: time('latest_at').notNull(),
-    livemode: boolean().notNull(),
-    metric: text().notNull(),
-  },
+    livemode: c.boolean().notNull(),
+    metric: c.text().notNull(),
+  }),
   (t) => [primaryKey({ columns: [t.orgId, t.id] }), index('usage_checks_at').on(t.at)],
 );
 
 /** Time of the last message, unless a calendar window already makes it unique. */
 export const usageTold = pgTable(
   'usage_told',
-  {
-    orgId: uuid('org_id').notNull(),
-    productId: uuid('product_id').notNull(),
-    livemode: boolean().notNull(),
-    metric: text().notNull(),
-    window: text().notNull(),
-    quantity: numeric().notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    productId: c.uuid('product_id').notNull(),
+    livemode: c.boolean().notNull(),
+    metric: c.text().notNull(),
+    window: c.text().notNull(),
+    quantity: c.numeric().notNull(),
     /** In percent; 0 for a refusal. */
-    threshold: integer().notNull(),
+    threshold: c.integer().notNull(),
     at: time('at').notNull(),
-  },
+  }),
   (t) => [
     primaryKey({
       name: 'usage_told_pk',
@@ -342,12 +329,12 @@ export const usageTold = pgTable(
 /** Counts flushes with holds against a blocking limit. If two decide from the same sums, one is retried. */
 export const usageGates = pgTable(
   'usage_gates',
-  {
-    orgId: uuid('org_id').notNull(),
-    productId: uuid('product_id').notNull(),
-    livemode: boolean().notNull(),
-    metric: text().notNull(),
-    seq: bigint({ mode: 'number' }).notNull(),
-  },
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    productId: c.uuid('product_id').notNull(),
+    livemode: c.boolean().notNull(),
+    metric: c.text().notNull(),
+    seq: c.bigint({ mode: 'number' }).notNull(),
+  }),
   (t) => [primaryKey({ columns: [t.orgId, t.productId, t.livemode, t.metric] })],
 );

@@ -1,19 +1,19 @@
 import { sql } from 'drizzle-orm';
-import { check, date, index, integer, pgTable, primaryKey, unique, uuid } from 'drizzle-orm/pg-core';
+import { check, index, pgTable, primaryKey, unique } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 
 /** Members add these to the levels of each cap that are always reported. */
 export const usageAlerts = pgTable(
   'usage_alerts',
-  {
-    orgId: uuid('org_id').notNull(),
-    id: uuid().notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    id: c.uuid().notNull(),
     /** `NOBODY` for credits. */
-    productId: uuid('product_id').notNull(),
+    productId: c.uuid('product_id').notNull(),
     /** Percent of the product's cap, or credits a day. */
-    level: integer().notNull(),
+    level: c.integer().notNull(),
     createdAt: time('created_at').notNull(),
-  },
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     unique('usage_alerts_level').on(t.orgId, t.productId, t.level),
@@ -24,15 +24,15 @@ export const usageAlerts = pgTable(
 /** Reported, or skipped because a higher level was reported. A row prevents a second report in the same window. */
 export const capNotices = pgTable(
   'cap_notices',
-  {
-    orgId: uuid('org_id').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
     /** `NOBODY` for credits. */
-    productId: uuid('product_id').notNull(),
+    productId: c.uuid('product_id').notNull(),
     /** First day of the month; for credits, the day. */
-    period: date({ mode: 'string' }).notNull(),
-    level: integer().notNull(),
+    period: c.date({ mode: 'string' }).notNull(),
+    level: c.integer().notNull(),
     at: time('at').notNull(),
-  },
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.productId, t.period, t.level] }),
     // For deleting old rows.
@@ -42,10 +42,10 @@ export const capNotices = pgTable(
 
 export const keyNotices = pgTable(
   'key_notices',
-  {
-    orgId: uuid('org_id').notNull(),
-    apiKeyId: uuid('api_key_id').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    apiKeyId: c.uuid('api_key_id').notNull(),
     at: time('at').notNull(),
-  },
+  }),
   (t) => [primaryKey({ columns: [t.orgId, t.apiKeyId] })],
 );

@@ -1,60 +1,51 @@
 import { sql } from 'drizzle-orm';
-import {
-  boolean,
-  foreignKey,
-  index,
-  integer,
-  jsonb,
-  pgTable,
-  primaryKey,
-  text,
-  uuid,
-} from 'drizzle-orm/pg-core';
+import { foreignKey, index, pgTable, primaryKey } from 'drizzle-orm/pg-core';
 import { organizations } from '../../accounts/organizations/table.js';
 import { bytewiseText, time } from '../../core/db/sql.js';
 import type { Definition } from './schema.js';
 
-export const plans = pgTable('plans', {
+export const plans = pgTable('plans', (c) => ({
   slug: bytewiseText('slug').primaryKey(),
-  name: text().notNull(),
+  name: c.text().notNull(),
   /** The newest. */
-  version: integer().notNull(),
+  version: c.integer().notNull(),
   createdAt: time('created_at').notNull(),
   updatedAt: time('updated_at').notNull(),
-});
+}));
 
 /** A row never changes. */
 export const planVersions = pgTable(
   'plan_versions',
-  {
+  (c) => ({
     plan: bytewiseText('plan')
       .notNull()
       .references(() => plans.slug),
-    version: integer().notNull(),
-    definition: jsonb().$type<Definition>().notNull(),
+    version: c.integer().notNull(),
+    definition: c.jsonb().$type<Definition>().notNull(),
     createdAt: time('created_at').notNull(),
-  },
+  }),
   (t) => [primaryKey({ columns: [t.plan, t.version] })],
 );
 
 /** An Organization's plan. The row stays when the plan ends, because a trial is given once. */
 export const organizationPlans = pgTable(
   'organization_plans',
-  {
-    orgId: uuid('org_id')
+  (c) => ({
+    orgId: c
+      .uuid('org_id')
       .primaryKey()
       .references(() => organizations.id),
     plan: bytewiseText('plan').notNull(),
-    version: integer().notNull(),
+    version: c.integer().notNull(),
     startsAt: time('starts_at').notNull(),
     /** Periods are counted from here. */
     anchor: time('anchor').notNull(),
     /** Null without a trial, and after its confirmation. */
     trialEndsAt: time('trial_ends_at'),
     /** The trial has ended, and the entitlements are read-only. */
-    isTrialOver: boolean('is_trial_over').notNull().default(false),
+    isTrialOver: c.boolean('is_trial_over').notNull().default(false),
     /** Slugs of the plans that it has tried. */
-    tried: text().array().notNull().default([]),
+    tried: c.text().array().notNull().default([]),
     /** The grants of all periods that begin by this time have been made. */
     grantedUntil: time('granted_until').notNull(),
     /** When the job next has something to do; null for nothing. */
@@ -62,7 +53,7 @@ export const organizationPlans = pgTable(
     endedAt: time('ended_at'),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
-  },
+  }),
   (t) => [
     foreignKey({
       columns: [t.plan, t.version],

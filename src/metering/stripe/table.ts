@@ -1,15 +1,5 @@
 import { sql } from 'drizzle-orm';
-import {
-  boolean,
-  check,
-  index,
-  integer,
-  numeric,
-  pgTable,
-  primaryKey,
-  text,
-  uuid,
-} from 'drizzle-orm/pg-core';
+import { check, index, pgTable, primaryKey } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 
 /**
@@ -21,9 +11,9 @@ export const stripeStates = ['waiting', 'sent', 'unknown', 'missing'] as const;
 /** One row per meter event. The revisions of an hour that are not `missing` add up to its total when last compared. */
 export const stripeEvents = pgTable(
   'stripe_events',
-  {
-    orgId: uuid('org_id').notNull(),
-    productId: uuid('product_id').notNull(),
+  (c) => ({
+    orgId: c.uuid('org_id').notNull(),
+    productId: c.uuid('product_id').notNull(),
     plannedAt: time('planned_at').notNull(),
     hour: time('hour').notNull(),
     nextAttemptAt: time('next_attempt_at').notNull(),
@@ -31,18 +21,18 @@ export const stripeEvents = pgTable(
     unknownSince: time('unknown_since'),
     sentAt: time('sent_at'),
     /** From 1 per hour. If two comparisons start from the same rows, the primary key lets one add a revision. */
-    revision: integer().notNull(),
-    attempts: integer().notNull().default(0),
-    livemode: boolean().notNull(),
-    state: text({ enum: stripeStates }).notNull().default('waiting'),
-    metric: text().notNull(),
+    revision: c.integer().notNull(),
+    attempts: c.integer().notNull().default(0),
+    livemode: c.boolean().notNull(),
+    state: c.text({ enum: stripeStates }).notNull().default('waiting'),
+    metric: c.text().notNull(),
     /** The hour's total minus the earlier revisions; negative after a correction. */
-    quantity: numeric().notNull(),
+    quantity: c.numeric().notNull(),
     /** At Stripe, as last sent. */
-    customerId: text('customer_id').notNull(),
-    eventName: text('event_name').notNull(),
-    lastError: text('last_error'),
-  },
+    customerId: c.text('customer_id').notNull(),
+    eventName: c.text('event_name').notNull(),
+    lastError: c.text('last_error'),
+  }),
   (t) => [
     primaryKey({ columns: [t.orgId, t.productId, t.livemode, t.hour, t.revision] }),
     index('stripe_events_waiting')
