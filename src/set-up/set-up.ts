@@ -1,5 +1,6 @@
 import { and, asc, eq, notExists, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../core/db/client.js';
+import { matches } from '../core/db/sql.js';
 import type { FormFields } from '../core/pages/form.js';
 import { listOpenInvitations } from '../accounts/identity/members/invitation-queries.js';
 import type { Source } from '../accounts/identity/source.js';
@@ -25,7 +26,7 @@ const owners = (orm: Orm) =>
   orm
     .select({ userId: memberships.userId })
     .from(memberships)
-    .where(and(eq(memberships.orgId, organizations.id), eq(memberships.role, 'owner')));
+    .where(matches(memberships, { orgId: organizations.id, role: 'owner' }));
 
 /** The oldest, or the named one if it has no owner. */
 export async function findOwnerless(orm: Orm, slug?: string) {

@@ -1,5 +1,5 @@
-import { and, eq } from 'drizzle-orm';
 import type { Tx } from '../../core/db/client.js';
+import { matches } from '../../core/db/sql.js';
 import { change, type Authority, type ChangeDeps } from '../audit/audit.js';
 import { lockOrganizationId } from '../organizations/table.js';
 import { findKeyProblem, keyError, type KeyIdentity } from './bearer-key.js';
@@ -23,7 +23,7 @@ export const keyAuthority = (orgId: string, keyId: string, scope: AnyScope): Key
     const [key] = await tx
       .select(columns)
       .from(apiKeys)
-      .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, keyId)))
+      .where(matches(apiKeys, { orgId, id: keyId }))
       .for('share');
     const error = keyError(findKeyProblem(key, scope, now), scope);
     if (error) throw error;

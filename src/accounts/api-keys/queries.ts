@@ -19,7 +19,7 @@ import {
 } from 'drizzle-orm';
 import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { firstRow, hasRow } from '../../core/db/sql.js';
+import { firstRow, hasRow, matches } from '../../core/db/sql.js';
 import { managingRoles, memberships, users } from '../organizations/table.js';
 import type { CallRefusal } from './key-use-queries.js';
 import { apiKeyCalls, apiKeyDirectory, apiKeys, apiKeyScopeUse } from './table.js';
@@ -39,7 +39,7 @@ const {
 
 const keyMetadata = { ...shown, successorId: keySuccessor.id };
 
-const isSuccessor = and(eq(keySuccessor.orgId, apiKeys.orgId), eq(keySuccessor.rotatedFromId, apiKeys.id));
+const isSuccessor = matches(keySuccessor, { orgId: apiKeys.orgId, rotatedFromId: apiKeys.id });
 
 const selectKeys = (orm: Orm) => orm.select(keyMetadata).from(apiKeys).leftJoin(keySuccessor, isSuccessor);
 
@@ -60,7 +60,7 @@ export async function listKeyNames(orm: Orm, orgId: string): Promise<Map<string,
 }
 
 export function hasKeyOfHash(orm: Orm, orgId: string, hashedSecret: string): Promise<boolean> {
-  const isSame = and(eq(apiKeys.hashedSecret, hashedSecret), eq(apiKeys.orgId, orgId));
+  const isSame = matches(apiKeys, { hashedSecret, orgId });
   return hasRow(orm.select({ id: apiKeys.id }).from(apiKeys).where(isSame));
 }
 
@@ -87,11 +87,7 @@ export const updateKey = (
   orgId: string,
   id: string,
   values: { name?: string; expiresAt?: Date; revokedAt?: Date },
-): Promise<unknown> =>
-  tx
-    .update(apiKeys)
-    .set(values)
-    .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id)));
+): Promise<unknown> => tx.update(apiKeys).set(values).where(matches(apiKeys, { orgId, id }));
 
 export const isAnyKeyWatched = (orm: Orm, now: Date): Promise<boolean> =>
   hasRow(orm.select({ id: apiKeys.id }).from(apiKeys).where(gt(apiKeys.watchedUntil, now)).limit(1));
@@ -105,7 +101,7 @@ export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): 
   await orm
     .update(apiKeys)
     .set({ watchedUntil: new Date(now.getTime() + WATCHED_MS) })
-    .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id), isNearlyOver));
+    .where(and(matches(apiKeys, { orgId, id }), isNearlyOver));
 }
 
 /** Longer than the polling interval of the key's page. */
@@ -149,17 +145,14 @@ const selectDetails = (orm: Orm) =>
     })
     .from(apiKeys)
     .leftJoin(keySuccessor, isSuccessor)
-    .leftJoin(previous, and(eq(previous.orgId, apiKeys.orgId), eq(previous.id, apiKeys.rotatedFromId)))
-    .leftJoin(
-      memberships,
-      and(eq(memberships.orgId, apiKeys.orgId), eq(memberships.userId, apiKeys.createdBy)),
-    )
+    .leftJoin(previous, matches(previous, { orgId: apiKeys.orgId, id: apiKeys.rotatedFromId }))
+    .leftJoin(memberships, matches(memberships, { orgId: apiKeys.orgId, userId: apiKeys.createdBy }))
     .leftJoin(users, eq(users.id, memberships.userId));
 
 export type KeyDetails = NonNullable<Awaited<ReturnType<typeof findKeyDetails>>>;
 
 export const findKeyDetails = (orm: Orm, orgId: string, id: string) =>
-  firstRow(selectDetails(orm).where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id))));
+  firstRow(selectDetails(orm).where(matches(apiKeys, { orgId, id })));
 
 export interface KeyFilter {
   state?: KeyState | undefined;
@@ -273,7 +266,7 @@ export async function sumRefusals(
   const [row] = await orm
     .select({ ended: sum(ended), unscoped: sum(unscoped), limited: sum(limited) })
     .from(apiKeyCalls)
-    .where(and(eq(apiKeyCalls.orgId, orgId), eq(apiKeyCalls.apiKeyId, keyId), gte(apiKeyCalls.minute, from)));
+    .where(and(matches(apiKeyCalls, { orgId, apiKeyId: keyId }), gte(apiKeyCalls.minute, from)));
   return row!;
 }
 

@@ -1,7 +1,7 @@
 import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { addRows, storeRows, textArray, queryRows } from '../../core/db/sql.js';
+import { addRows, storeRows, textArray, queryRows, matches } from '../../core/db/sql.js';
 import { firstIdOf } from '../../core/ids.js';
 import { DAY_MS } from '../../core/time.js';
 import { memberships, users } from '../organizations/table.js';
@@ -177,7 +177,7 @@ export function findPeople(orm: Orm, orgId: string, userIds: string[]) {
   return orm
     .select({ id: users.id, name: users.name, email: users.email, role: memberships.role })
     .from(users)
-    .leftJoin(memberships, and(eq(memberships.orgId, orgId), eq(memberships.userId, users.id)))
+    .leftJoin(memberships, matches(memberships, { orgId, userId: users.id }))
     .where(inArray(users.id, userIds));
 }
 

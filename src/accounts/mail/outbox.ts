@@ -1,6 +1,7 @@
-import { and, eq, gt } from 'drizzle-orm';
+import { and, gt } from 'drizzle-orm';
 import type { MailConfig, ServiceConfig } from '../../core/config.js';
 import type { Tx } from '../../core/db/client.js';
+import { matches } from '../../core/db/sql.js';
 import { newId } from '../../core/ids.js';
 import { createSecretBox } from '../../core/secret-box.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
@@ -50,7 +51,7 @@ export async function queueMail(
 
 function countLately(tx: Tx, kind: MailKind, to: string, at: Date): Promise<number> {
   const since = new Date(at.getTime() - HOUR_MS);
-  return tx.$count(mails, and(eq(mails.toAddress, to), eq(mails.kind, kind), gt(mails.createdAt, since)));
+  return tx.$count(mails, and(matches(mails, { toAddress: to, kind }), gt(mails.createdAt, since)));
 }
 
 /** A user may choose the name: mail clients must not turn it into a link. */

@@ -3,6 +3,7 @@ import { findProxy } from '../../core/http/proxy.js';
 import type { Transporter } from 'nodemailer';
 import type { MailConfig } from '../../core/config.js';
 import type { Orm } from '../../core/db/client.js';
+import { matches } from '../../core/db/sql.js';
 import type { Context } from '../../core/http/context.js';
 import { createSecretBox, isSealed } from '../../core/secret-box.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
@@ -155,7 +156,7 @@ export async function resealMails({ orm }: { orm: Orm }, mail: MailConfig): Prom
       await orm
         .update(mails)
         .set({ text })
-        .where(and(eq(mails.id, row.id), eq(mails.text, row.text)));
+        .where(matches(mails, { id: row.id, text: row.text }));
     }
     after = rows.at(-1)?.id;
     isDone = rows.length < RESEALED;

@@ -1,6 +1,6 @@
 import { and, desc, eq, getTableColumns, gt, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { hasChanged, firstRow } from '../../core/db/sql.js';
+import { hasChanged, firstRow, matches } from '../../core/db/sql.js';
 import { memberships, organizations, users } from '../organizations/table.js';
 import { operators } from '../identity/table.js';
 import { serviceKeys } from '../service-keys/table.js';
@@ -21,10 +21,10 @@ const isAlive = (now: Date) =>
     ),
   );
 
-const isOfMember = and(
-  eq(memberships.orgId, portalSessions.organizationId),
-  eq(memberships.userId, portalSessions.memberId),
-);
+const isOfMember = matches(memberships, {
+  orgId: portalSessions.organizationId,
+  userId: portalSessions.memberId,
+});
 
 export type PortalSession = Awaited<ReturnType<typeof selectSessions>>[number];
 

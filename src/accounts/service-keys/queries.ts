@@ -1,6 +1,7 @@
 import { and, desc, eq, getTableColumns, gt, gte, inArray, isNull, lt, max, or, sum } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
+import { matches } from '../../core/db/sql.js';
 import { apiKeyCalls, apiKeys } from '../api-keys/table.js';
 import { organizations } from '../organizations/table.js';
 import { serviceKeys } from './table.js';
@@ -57,8 +58,7 @@ export const listServiceKeyCalls = (orm: Orm, id: string, since: Date, limit: nu
     .innerJoin(
       apiKeyCalls,
       and(
-        eq(apiKeyCalls.orgId, apiKeys.orgId),
-        eq(apiKeyCalls.apiKeyId, apiKeys.id),
+        matches(apiKeyCalls, { orgId: apiKeys.orgId, apiKeyId: apiKeys.id }),
         gte(apiKeyCalls.minute, since),
       ),
     )

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { firstRow, firstValue, queryRows } from '../../core/db/sql.js';
+import { firstRow, firstValue, queryRows, matches } from '../../core/db/sql.js';
 import { webhookAttempts, webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 
 const {
@@ -21,8 +21,7 @@ const {
 export type EndpointRow = NonNullable<Awaited<ReturnType<typeof findEndpoint>>>;
 type DeliveryStatus = (typeof webhookDeliveries.$inferSelect)['status'];
 
-const isEndpoint = (orgId: string, id: string) =>
-  and(eq(webhookEndpoints.orgId, orgId), eq(webhookEndpoints.id, id));
+const isEndpoint = (orgId: string, id: string) => matches(webhookEndpoints, { orgId, id });
 
 /** Oldest first. An Organization has few endpoints. */
 export const listEndpoints = (orm: Orm, orgId: string) =>
@@ -70,11 +69,11 @@ function selectDeliveries(orm: Orm) {
     .select({ at: webhookAttempts.at, statusCode: webhookAttempts.statusCode, error: webhookAttempts.error })
     .from(webhookAttempts)
     .where(
-      and(
-        eq(webhookAttempts.orgId, webhookDeliveries.orgId),
-        eq(webhookAttempts.endpointId, webhookDeliveries.endpointId),
-        eq(webhookAttempts.messageId, webhookDeliveries.messageId),
-      ),
+      matches(webhookAttempts, {
+        orgId: webhookDeliveries.orgId,
+        endpointId: webhookDeliveries.endpointId,
+        messageId: webhookDeliveries.messageId,
+      }),
     )
     .orderBy(desc(webhookAttempts.attempt))
     .limit(1)
@@ -95,16 +94,12 @@ function selectDeliveries(orm: Orm) {
     .from(webhookDeliveries)
     .innerJoin(
       webhookMessages,
-      and(
-        eq(webhookMessages.orgId, webhookDeliveries.orgId),
-        eq(webhookMessages.id, webhookDeliveries.messageId),
-      ),
+      matches(webhookMessages, { orgId: webhookDeliveries.orgId, id: webhookDeliveries.messageId }),
     )
     .leftJoinLateral(last, sql`true`);
 }
 
-const isOf = (orgId: string, endpointId: string) =>
-  and(eq(webhookDeliveries.orgId, orgId), eq(webhookDeliveries.endpointId, endpointId));
+const isOf = (orgId: string, endpointId: string) => matches(webhookDeliveries, { orgId, endpointId });
 
 /** Newest first; message ids sort by time. */
 export const listDeliveries = (
@@ -159,20 +154,14 @@ export const readData = (orm: Orm, { orgId, messageId }: Omit<DeliveryKey, 'endp
     orm
       .select({ value: sql<string>`${webhookMessages.data}::text` })
       .from(webhookMessages)
-      .where(and(eq(webhookMessages.orgId, orgId), eq(webhookMessages.id, messageId))),
+      .where(matches(webhookMessages, { orgId, id: messageId })),
   );
 
 export const listAttempts = (orm: Orm, { orgId, endpointId, messageId }: DeliveryKey, limit: number) =>
   orm
     .select(shownOfAttempt)
     .from(webhookAttempts)
-    .where(
-      and(
-        eq(webhookAttempts.orgId, orgId),
-        eq(webhookAttempts.endpointId, endpointId),
-        eq(webhookAttempts.messageId, messageId),
-      ),
-    )
+    .where(matches(webhookAttempts, { orgId, endpointId, messageId }))
     .orderBy(desc(webhookAttempts.attempt))
     .limit(limit);
 

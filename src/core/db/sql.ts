@@ -1,4 +1,4 @@
-import { sql, type SQL, getTableColumns } from 'drizzle-orm';
+import { and, eq, sql, type SQL, type SQLWrapper, getTableColumns } from 'drizzle-orm';
 import { type PgColumn, type PgTable, customType, timestamp } from 'drizzle-orm/pg-core';
 import { sqlState, UNIQUE_VIOLATION, type Orm } from './client.js';
 import { AppError } from '../errors.js';
@@ -55,6 +55,15 @@ export const queryRow =
   (orm: Orm) =>
   <T>(...statement: Parameters<typeof sql>): Promise<T | undefined> =>
     firstRow(queryRows(orm)<T>(...statement));
+
+/** Rows of the table with these values. */
+export const matches = <T extends PgTable>(
+  table: T,
+  values: { [K in keyof T['$inferSelect']]?: NonNullable<T['$inferSelect'][K]> | SQLWrapper },
+): SQL | undefined => {
+  const columns = getTableColumns(table);
+  return and(...Object.entries(values).map(([name, value]) => eq(columns[name]!, value)));
+};
 
 /** All reads of `work` see the same state. */
 export const inSnapshot = <T>(orm: Orm, work: (tx: Orm) => Promise<T>): Promise<T> =>

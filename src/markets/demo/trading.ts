@@ -1,10 +1,11 @@
 import { setTimeout } from 'node:timers/promises';
-import { and, eq } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { keyAuthority } from '../../accounts/api-keys/authority.js';
 import { hashSecret } from '../../accounts/api-keys/bearer-key.js';
 import { CALLS_KEPT_MS, recordUse, toUseValues } from '../../accounts/api-keys/key-use-queries.js';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import { groupBy } from '../../core/collections.js';
+import { matches } from '../../core/db/sql.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { createMetrics } from '../../core/metrics.js';
@@ -169,7 +170,7 @@ async function recordCalls(
   const placed = await db.orm
     .select({ at: tradingOrders.createdAt })
     .from(tradingOrders)
-    .where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.apiKeyId, id)));
+    .where(matches(tradingOrders, { orgId, apiKeyId: id }));
   if (placed.length === 0) return;
   const times = placed.map(({ at }) => at.getTime());
   const byMinute = groupBy(times, (ms) => ms - (ms % MINUTE_MS));

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { firstRow, queryRows } from '../../core/db/sql.js';
+import { firstRow, queryRows, matches } from '../../core/db/sql.js';
 import { newId } from '../../core/ids.js';
 import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
@@ -31,7 +31,7 @@ export async function listWatched(
   { orgId, userId }: Omit<Watched, 'city'>,
 ): Promise<ReadonlySet<string>> {
   const { city } = watchedMarkets;
-  const own = and(eq(watchedMarkets.orgId, orgId), eq(watchedMarkets.userId, userId));
+  const own = matches(watchedMarkets, { orgId, userId });
   return new Set((await orm.select({ city }).from(watchedMarkets).where(own)).map((row) => row.city));
 }
 

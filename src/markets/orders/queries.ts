@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, inArray, sql, type SQL } from 'drizzle-orm';
-import { firstRow, intArray, textArray, queryRows } from '../../core/db/sql.js';
+import { firstRow, intArray, textArray, queryRows, matches } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS } from '../../core/time.js';
 import { listenersOf, type Listener } from '../../accounts/webhooks/outbox.js';
@@ -381,8 +381,5 @@ export const describeUnresolved = ({ ticker, since }: UnresolvedOrder): string =
   `the outcome of an earlier order in ${ticker} has been unknown since ${since.toISOString()}`;
 
 export async function markSent(tx: Orm, { orgId, id }: Pick<OrderRow, 'orgId' | 'id'>, at: Date) {
-  await tx
-    .update(tradingOrders)
-    .set({ sentAt: at })
-    .where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.id, id)));
+  await tx.update(tradingOrders).set({ sentAt: at }).where(matches(tradingOrders, { orgId, id }));
 }

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, lt, sql } from 'drizzle-orm';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
-import { firstRow } from '../../core/db/sql.js';
+import { firstRow, matches } from '../../core/db/sql.js';
 import { firstIdOf } from '../../core/ids.js';
 import { memberships, users } from '../../accounts/organizations/table.js';
 import {
@@ -48,17 +48,14 @@ const selectOrders = (orm: Orm) =>
       realised: bigSum(sql`select -sum(l.realised) from ${entriesOf}`),
     })
     .from(tradingOrders)
-    .leftJoin(apiKeys, and(eq(apiKeys.orgId, tradingOrders.orgId), eq(apiKeys.id, tradingOrders.apiKeyId)))
-    .leftJoin(
-      memberships,
-      and(eq(memberships.orgId, tradingOrders.orgId), eq(memberships.userId, tradingOrders.userId)),
-    )
+    .leftJoin(apiKeys, matches(apiKeys, { orgId: tradingOrders.orgId, id: tradingOrders.apiKeyId }))
+    .leftJoin(memberships, matches(memberships, { orgId: tradingOrders.orgId, userId: tradingOrders.userId }))
     .leftJoin(users, eq(users.id, memberships.userId));
 
 export type ListedOrder = NonNullable<Awaited<ReturnType<typeof findOrder>>>;
 
 export const findOrder = (orm: Orm, orgId: string, id: string) =>
-  firstRow(selectOrders(orm).where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.id, id))));
+  firstRow(selectOrders(orm).where(matches(tradingOrders, { orgId, id })));
 
 export const orderSorts = ['newest', 'oldest', 'market'] as const;
 /** `market`: by ticker, then oldest first. */
@@ -130,7 +127,7 @@ export function findPlace(orm: Orm, orgId: string, orderId: string) {
     orm
       .select({ at, venueAhead, paperAhead })
       .from(queuePositions)
-      .where(and(eq(queuePositions.orgId, orgId), eq(queuePositions.orderId, orderId)))
+      .where(matches(queuePositions, { orgId, orderId }))
       .orderBy(desc(at))
       .limit(1),
   );
@@ -140,6 +137,6 @@ export const listFills = (orm: Orm, orgId: string, orderId: string, limit: numbe
   orm
     .select()
     .from(tradingFills)
-    .where(and(eq(tradingFills.orgId, orgId), eq(tradingFills.orderId, orderId)))
+    .where(matches(tradingFills, { orgId, orderId }))
     .orderBy(asc(tradingFills.n))
     .limit(limit);

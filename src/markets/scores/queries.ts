@@ -1,5 +1,5 @@
-import { and, eq, gte, inArray, isNull, sql } from 'drizzle-orm';
-import { intArray, textArray, insertRows, queryRows } from '../../core/db/sql.js';
+import { and, gte, inArray, isNull, sql } from 'drizzle-orm';
+import { intArray, textArray, insertRows, queryRows, matches } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import type { ForecastMethod } from '../learning/forecast.js';
 import type { SourceNames } from '../learning/queries.js';
@@ -15,7 +15,7 @@ export type JudgedRecord = Pick<
 >;
 
 export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
-  and(eq(forecastRecords.marketSource, marketSource), eq(forecastRecords.forecastSource, forecastSource));
+  matches(forecastRecords, { marketSource, forecastSource });
 
 /** Returns indices of changed gates, except new ones and those with a later judgement. */
 export async function storeGates(
@@ -66,20 +66,12 @@ export async function setOutcome(
   record: ForecastRecord,
   outcome: Scores & { outcome: number; settledAt: Date },
 ): Promise<void> {
+  const { kind, station, date, hour, leadHours } = record;
+  const isRecord = matches(forecastRecords, { kind, station, date, hour, leadHours });
   await orm
     .update(forecastRecords)
     .set(outcome)
-    .where(
-      and(
-        ofSources(record),
-        eq(forecastRecords.kind, record.kind),
-        eq(forecastRecords.station, record.station),
-        eq(forecastRecords.date, record.date),
-        eq(forecastRecords.hour, record.hour),
-        eq(forecastRecords.leadHours, record.leadHours),
-        isNull(forecastRecords.outcome),
-      ),
-    );
+    .where(and(ofSources(record), isRecord, isNull(forecastRecords.outcome)));
 }
 
 /** One JSON text takes a fraction of the time that columns take. */

@@ -1,5 +1,5 @@
-import { and, asc, eq, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm';
-import { textArray, queryRows } from '../../core/db/sql.js';
+import { and, asc, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm';
+import { textArray, queryRows, matches } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import {
   ledgerEntries,
@@ -83,12 +83,12 @@ export const readRecorded = (tx: Orm, account: Account, tickers: string[]) =>
     .from(tradingSettlements)
     .leftJoin(
       ledgerEntries,
-      and(
-        eq(ledgerEntries.orgId, tradingSettlements.orgId),
-        eq(ledgerEntries.mode, tradingSettlements.mode),
-        eq(ledgerEntries.ticker, tradingSettlements.ticker),
-        eq(ledgerEntries.settlementN, tradingSettlements.n),
-      ),
+      matches(ledgerEntries, {
+        orgId: tradingSettlements.orgId,
+        mode: tradingSettlements.mode,
+        ticker: tradingSettlements.ticker,
+        settlementN: tradingSettlements.n,
+      }),
     )
     .where(and(ofAccount(tradingSettlements, account), inArray(tradingSettlements.ticker, tickers)))
     .orderBy(asc(tradingSettlements.ticker), asc(tradingSettlements.n));

@@ -1,9 +1,9 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { recordAudit } from '../../accounts/audit/audit.js';
 import type { Source } from '../../accounts/identity/source.js';
 import { listEndpoints } from '../../accounts/webhooks/queries.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { timeText, queryRow, queryRows } from '../../core/db/sql.js';
+import { timeText, queryRow, queryRows, matches } from '../../core/db/sql.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import { fieldError } from '../../core/pages/form.js';
@@ -91,7 +91,7 @@ export async function addAlert(
 }
 
 export async function removeAlert(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
-  const isAlert = and(eq(usageAlerts.orgId, orgId), eq(usageAlerts.id, id));
+  const isAlert = matches(usageAlerts, { orgId, id });
   const [alert] = await tx.delete(usageAlerts).where(isAlert).returning();
   if (!alert) throw new AppError('not_found', 'There is no such alert.');
   await audit(tx, orgId, 'usage_alert.removed', alert, source);

@@ -12,7 +12,7 @@ import { queueWebhook } from '../../accounts/webhooks/outbox.js';
 import { createRecentMap } from '../../core/collections.js';
 import type { GroupTables, Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
-import { intArray, queryRow } from '../../core/db/sql.js';
+import { intArray, queryRow, matches } from '../../core/db/sql.js';
 import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 import { exact } from '../../core/http/json.js';
 import { DAY_MS, MINUTE_MS, monthOf, monthRange } from '../../core/time.js';
@@ -164,7 +164,7 @@ function reportUse(deps: NoticeDeps, use: Use, levels: number[]): Promise<void> 
       .onConflictDoNothing()
       .returning({ level: capNotices.level });
     if (!recorded.some((row) => row.level === level)) return;
-    const isAlert = and(eq(usageAlerts.productId, productId), eq(usageAlerts.level, level));
+    const isAlert = matches(usageAlerts, { productId, level });
     const [alert] = await tx
       .select({ id: usageAlerts.id })
       .from(usageAlerts)

@@ -2,7 +2,7 @@ import { and, asc, eq, getTableColumns, gt, inArray, isNull, ne, sql, type SQL }
 import { lockOrganizationIds, organizations } from '../../accounts/organizations/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
-import { selectRows, storeRows, textArray, firstRow, queryRows } from '../../core/db/sql.js';
+import { selectRows, storeRows, textArray, firstRow, queryRows, matches } from '../../core/db/sql.js';
 import { BATCH } from '../../core/db/walk.js';
 import type { Range } from '../../core/http/page.js';
 import { organizationPlans, plans, planVersions } from './table.js';
@@ -19,7 +19,7 @@ const selectPlans = (orm: Orm, version: number | typeof plans.version = plans.ve
       definition: planVersions.definition,
     })
     .from(plans)
-    .innerJoin(planVersions, and(eq(planVersions.plan, plans.slug), eq(planVersions.version, version)));
+    .innerJoin(planVersions, matches(planVersions, { plan: plans.slug, version }));
 
 /** @param version default: the newest */
 export const findPlan = (orm: Orm, slug: string, version?: number): Promise<Plan | undefined> =>

@@ -1,16 +1,13 @@
 import { and, count, desc, eq, exists, gt, isNull, ne, not, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { firstRow, hasRow, hasChanged, firstValue } from '../../../core/db/sql.js';
+import { firstRow, hasRow, hasChanged, firstValue, matches } from '../../../core/db/sql.js';
 import { invitations, memberships, organizations, users } from '../../organizations/table.js';
 import { operators } from '../table.js';
 
 /** Possibly expired. At most one per address. */
 const isUnclosed = and(isNull(invitations.acceptedAt), isNull(invitations.revokedAt));
 
-const isByMember = and(
-  eq(memberships.orgId, invitations.orgId),
-  eq(memberships.userId, invitations.createdBy),
-);
+const isByMember = matches(memberships, { orgId: invitations.orgId, userId: invitations.createdBy });
 
 /** A removed or demoted sender's invitations are void. */
 const isBacked = (orm: Orm) =>
@@ -104,7 +101,7 @@ export async function isByMemberAlone(
   orm: Orm,
   { orgId, userId, createdAt }: { orgId: string; userId: string; createdAt: Date },
 ): Promise<boolean> {
-  const isAccepted = and(eq(invitations.acceptedBy, userId), eq(invitations.acceptedAt, createdAt));
+  const isAccepted = matches(invitations, { acceptedBy: userId, acceptedAt: createdAt });
   return hasRow(
     orm
       .select({ id: invitations.id })
@@ -119,7 +116,7 @@ export const hasAccepted = (orm: Orm, orgId: string, userId: string): Promise<bo
     orm
       .select({ id: invitations.id })
       .from(invitations)
-      .where(and(eq(invitations.orgId, orgId), eq(invitations.acceptedBy, userId)))
+      .where(matches(invitations, { orgId, acceptedBy: userId }))
       .limit(1),
   );
 
@@ -138,5 +135,5 @@ export const closeInvitation = (
     tx
       .update(invitations)
       .set(values)
-      .where(and(eq(invitations.orgId, orgId), eq(invitations.id, id), isUnclosed)),
+      .where(and(matches(invitations, { orgId, id }), isUnclosed)),
   );

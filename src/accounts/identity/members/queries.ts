@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, gte, inArray, lt, ne, not, or, sql } from 'drizzle-orm';
 import { auditLog } from '../../audit/table.js';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { containsText, firstRow, hasRow, hasChanged, firstValue } from '../../../core/db/sql.js';
+import { containsText, firstRow, hasRow, hasChanged, firstValue, matches } from '../../../core/db/sql.js';
 import type { Range } from '../../../core/http/page.js';
 import { firstIdOf } from '../../../core/ids.js';
 import { invitations, memberships, users, type Role } from '../../organizations/table.js';
@@ -26,7 +26,7 @@ const selectMembers = (orm: Orm) =>
   orm.select(columns).from(memberships).innerJoin(users, eq(users.id, memberships.userId));
 
 export const findMember = (orm: Orm, orgId: string, userId: string) =>
-  firstRow(selectMembers(orm).where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId))));
+  firstRow(selectMembers(orm).where(matches(memberships, { orgId, userId })));
 
 export const findMemberByEmail = (orm: Orm, orgId: string, email: string): Promise<Member | undefined> =>
   firstRow(selectMembers(orm).where(and(eq(memberships.orgId, orgId), eq(users.email, email))));
@@ -61,7 +61,7 @@ const selectOtherOwner = (orm: Orm, orgId: string, userId: string) =>
   orm
     .select({ userId: memberships.userId })
     .from(memberships)
-    .where(and(eq(memberships.orgId, orgId), eq(memberships.role, 'owner'), ne(memberships.userId, userId)))
+    .where(and(matches(memberships, { orgId, role: 'owner' }), ne(memberships.userId, userId)))
     .limit(1);
 
 export const hasOtherOwner = (orm: Orm, orgId: string, userId: string): Promise<boolean> =>
@@ -87,12 +87,7 @@ export const updateRole = (
   orgId: string,
   { userId, role }: Pick<Member, 'userId' | 'role'>,
 ): Promise<boolean> =>
-  hasChanged(
-    tx
-      .update(memberships)
-      .set({ role })
-      .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId))),
-  );
+  hasChanged(tx.update(memberships).set({ role }).where(matches(memberships, { orgId, userId })));
 
 export const listMembershipsOf = (orm: Orm, userId: string) =>
   orm
@@ -109,7 +104,7 @@ export const deleteMembership = (tx: Tx, orgId: string, userId: string): Promise
   firstValue(
     tx
       .delete(memberships)
-      .where(and(eq(memberships.orgId, orgId), eq(memberships.userId, userId)))
+      .where(matches(memberships, { orgId, userId }))
       .returning({ value: memberships.role }),
   );
 

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { firstRow, hasChanged } from '../../../core/db/sql.js';
+import { firstRow, hasChanged, matches } from '../../../core/db/sql.js';
 import type { Range } from '../../../core/http/page.js';
 import { alertRoles, lockOrganizationId, memberships, organizations } from '../../organizations/table.js';
 import { updateSession } from '../session/queries.js';
@@ -92,7 +92,7 @@ export function updateMailNotices(
   userId: string,
   mailNotices: boolean,
 ): Promise<boolean> {
-  const isTheirs = and(eq(memberships.orgId, orgId), eq(memberships.userId, userId));
+  const isTheirs = matches(memberships, { orgId, userId });
   const mayChoose = inArray(memberships.role, [...alertRoles]);
   return hasChanged(tx.update(memberships).set({ mailNotices }).where(and(isTheirs, mayChoose)));
 }

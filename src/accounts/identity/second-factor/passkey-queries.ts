@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, isNull, lt, lte } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { firstRow, hasChanged } from '../../../core/db/sql.js';
+import { firstRow, hasChanged, matches } from '../../../core/db/sql.js';
 import { MINUTE_MS } from '../../../core/time.js';
 import { passkeyChallenges, passkeys } from '../table.js';
 
@@ -28,10 +28,7 @@ export const insertPasskey = (tx: Tx, passkey: Passkey): Promise<boolean> =>
 
 export const deletePasskey = (tx: Tx, userId: string, credentialId: string) =>
   firstRow(
-    tx
-      .delete(passkeys)
-      .where(and(eq(passkeys.userId, userId), eq(passkeys.credentialId, credentialId)))
-      .returning({ name: passkeys.name }),
+    tx.delete(passkeys).where(matches(passkeys, { userId, credentialId })).returning({ name: passkeys.name }),
   );
 
 /**
@@ -53,7 +50,7 @@ export async function raiseCounter(
     tx
       .update(passkeys)
       .set({ counter, backedUp, lastUsedAt: now })
-      .where(and(eq(passkeys.userId, userId), eq(passkeys.credentialId, credentialId), isNext)),
+      .where(and(matches(passkeys, { userId, credentialId }), isNext)),
   );
 }
 

@@ -1,6 +1,6 @@
 import { and, eq, gt, isNotNull, isNull, lt, lte, or, sql, type SQLWrapper } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { hasChanged, firstRow, firstValue, queryRow } from '../../../core/db/sql.js';
+import { hasChanged, firstRow, firstValue, queryRow, matches } from '../../../core/db/sql.js';
 import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { users } from '../../organizations/table.js';
 import {
@@ -62,7 +62,7 @@ export function findSetup(
   orm: Orm,
   { userId, sessionId }: { userId: string; sessionId: string },
 ): Promise<string | undefined> {
-  const isOwn = and(eq(secondFactors.userId, userId), eq(secondFactors.setupSession, sessionId));
+  const isOwn = matches(secondFactors, { userId, setupSession: sessionId });
   return firstValue(
     orm
       .select({ value: secondFactors.secret })
@@ -96,13 +96,7 @@ export const confirmSetup = (
     tx
       .update(secondFactors)
       .set({ confirmedAt: now, lastStep: step })
-      .where(
-        and(
-          eq(secondFactors.userId, userId),
-          eq(secondFactors.secret, secret),
-          isNull(secondFactors.confirmedAt),
-        ),
-      ),
+      .where(and(matches(secondFactors, { userId, secret }), isNull(secondFactors.confirmedAt))),
   );
 
 export const replaceSecret = (
@@ -113,7 +107,7 @@ export const replaceSecret = (
     orm
       .update(secondFactors)
       .set({ secret: to })
-      .where(and(eq(secondFactors.userId, userId), eq(secondFactors.secret, from))),
+      .where(matches(secondFactors, { userId, secret: from })),
   );
 
 export function listStaleSecrets(orm: Orm, prefix: string, after: string | undefined, limit: number) {
@@ -154,13 +148,7 @@ export const spendRecoveryCode = (
     tx
       .update(recoveryCodes)
       .set({ usedAt: now })
-      .where(
-        and(
-          eq(recoveryCodes.userId, userId),
-          eq(recoveryCodes.hashedCode, hashedCode),
-          isNull(recoveryCodes.usedAt),
-        ),
-      ),
+      .where(and(matches(recoveryCodes, { userId, hashedCode }), isNull(recoveryCodes.usedAt))),
   );
 
 export async function replaceRecoveryCodes(tx: Tx, userId: string, hashedCodes: string[]): Promise<void> {
@@ -173,9 +161,7 @@ export const countRecoveryCodes = (orm: Orm, userId: string): Promise<number> =>
 
 /** Nobody may use an older link after the password or second factor has changed. */
 export const deleteOpenLinks = (tx: Tx, userId: string, kind: LinkKind): Promise<unknown> =>
-  tx
-    .delete(oneTimeLinks)
-    .where(and(eq(oneTimeLinks.userId, userId), eq(oneTimeLinks.kind, kind), isNull(oneTimeLinks.usedAt)));
+  tx.delete(oneTimeLinks).where(and(matches(oneTimeLinks, { userId, kind }), isNull(oneTimeLinks.usedAt)));
 
 /** Also deletes open links that could turn off the app. False if the app was not on. */
 export async function deleteApp(tx: Tx, userId: string): Promise<boolean> {

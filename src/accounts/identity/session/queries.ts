@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { hasRow, hasChanged, firstValue } from '../../../core/db/sql.js';
+import { hasRow, hasChanged, firstValue, matches } from '../../../core/db/sql.js';
 import type { FormFields } from '../../../core/pages/form.js';
 import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { memberships, organizations, users } from '../../organizations/table.js';
@@ -129,7 +129,7 @@ export function takeKeptForm(
   orm: Orm,
   of: { userId: string; hashedToken: string; page: string; now: Date },
 ): Promise<FormFields | string | undefined> {
-  const isOfSession = and(eq(keptForms.userId, of.userId), eq(keptForms.hashedToken, of.hashedToken));
+  const isOfSession = matches(keptForms, { userId: of.userId, hashedToken: of.hashedToken });
   return firstValue(
     orm
       .delete(keptForms)
@@ -190,10 +190,7 @@ export const countSessions = (orm: Orm, userId: string, now: Date): Promise<numb
 /** Undefined if this person has no session with that id. */
 export const deleteSessionById = (tx: Tx, userId: string, id: string): Promise<string | undefined> =>
   firstValue(
-    tx
-      .delete(sessions)
-      .where(and(eq(sessions.userId, userId), eq(sessions.id, id)))
-      .returning({ value: sessions.hashedToken }),
+    tx.delete(sessions).where(matches(sessions, { userId, id })).returning({ value: sessions.hashedToken }),
   );
 
 /** Also deletes pending sign-ins. Returns the number of ended sessions. */
@@ -235,13 +232,7 @@ export const lockUser = (
   tx: Tx,
   { id, passwordHash }: { id: string; passwordHash: string },
 ): Promise<boolean> =>
-  hasRow(
-    tx
-      .select({ id: users.id })
-      .from(users)
-      .where(and(eq(users.id, id), eq(users.passwordHash, passwordHash)))
-      .for('share'),
-  );
+  hasRow(tx.select({ id: users.id }).from(users).where(matches(users, { id, passwordHash })).for('share'));
 
 export async function insertSession(
   tx: Tx,

@@ -1,6 +1,6 @@
-import { and, desc, eq, lte } from 'drizzle-orm';
+import { desc, eq, lte } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { firstRow, hasChanged, firstValue } from '../../../core/db/sql.js';
+import { firstRow, hasChanged, firstValue, matches } from '../../../core/db/sql.js';
 import { users } from '../../organizations/table.js';
 import { identities, singleSignOns } from '../table.js';
 import type { User } from '../users/queries.js';
@@ -14,11 +14,10 @@ export const findIdentityOwner = (
       .select({ value: users })
       .from(identities)
       .innerJoin(users, eq(users.id, identities.userId))
-      .where(and(eq(identities.issuer, issuer), eq(identities.subject, subject))),
+      .where(matches(identities, { issuer, subject })),
   );
 
-const isOf = (userId: string, issuer: string) =>
-  and(eq(identities.userId, userId), eq(identities.issuer, issuer));
+const isOf = (userId: string, issuer: string) => matches(identities, { userId, issuer });
 
 export const findIdentity = (orm: Orm, userId: string, issuer: string) =>
   firstRow(orm.select().from(identities).where(isOf(userId, issuer)));
@@ -48,10 +47,7 @@ export const spendSingleSignOn = (
   { hashedState, hashedBrowser }: { hashedState: string; hashedBrowser: string },
 ) =>
   firstRow(
-    orm
-      .delete(singleSignOns)
-      .where(and(eq(singleSignOns.hashedState, hashedState), eq(singleSignOns.hashedBrowser, hashedBrowser)))
-      .returning(),
+    orm.delete(singleSignOns).where(matches(singleSignOns, { hashedState, hashedBrowser })).returning(),
   );
 
 export const deleteExpiredSingleSignOns = ({ orm }: { orm: Orm }, now: Date): Promise<unknown> =>

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, gte, inArray, isNull, lte, max, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { containsText, firstRow, firstValue, queryRows } from '../../../core/db/sql.js';
+import { containsText, firstRow, firstValue, queryRows, matches } from '../../../core/db/sql.js';
 import { firstIdOf } from '../../../core/ids.js';
 import { operatorLog } from '../../audit/table.js';
 import { memberships, users } from '../../organizations/table.js';
@@ -108,10 +108,7 @@ export async function readPeopleFacts(orm: Orm, ids: readonly string[], since: D
 
 /** Changes nothing if the password has been changed meanwhile. */
 export const replaceHash = (orm: Orm, { id, passwordHash }: User, to: string): Promise<unknown> =>
-  orm
-    .update(users)
-    .set({ passwordHash: to })
-    .where(and(eq(users.id, id), eq(users.passwordHash, passwordHash)));
+  orm.update(users).set({ passwordHash: to }).where(matches(users, { id, passwordHash }));
 
 export const insertUser = (tx: Tx, user: User): Promise<unknown> => tx.insert(users).values(user);
 
@@ -136,7 +133,7 @@ export const proveAddress = (tx: Tx, id: string, provenAt: Date): Promise<unknow
 export async function deleteUserRow(tx: Tx, { id, email }: Pick<User, 'id' | 'email'>): Promise<boolean> {
   const isDeleted = (await tx.delete(users).where(eq(users.id, id)).returning({ id: users.id })).length > 0;
   // An operator invitation refers to an address, not to an account.
-  const isInvitation = and(eq(oneTimeLinks.kind, 'operator_invitation'), eq(oneTimeLinks.email, email));
+  const isInvitation = matches(oneTimeLinks, { kind: 'operator_invitation', email });
   await tx.delete(oneTimeLinks).where(and(isInvitation, isNull(oneTimeLinks.usedAt)));
   return isDeleted;
 }
