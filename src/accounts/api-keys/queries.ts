@@ -59,10 +59,8 @@ export async function listKeyNames(orm: Orm, orgId: string): Promise<Map<string,
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
-export function hasKeyOfHash(orm: Orm, orgId: string, hashedSecret: string): Promise<boolean> {
-  const isSame = matches(apiKeys, { hashedSecret, orgId });
-  return hasRow(orm.select({ id: apiKeys.id }).from(apiKeys).where(isSame));
-}
+export const hasKeyOfHash = (orm: Orm, orgId: string, hashedSecret: string): Promise<boolean> =>
+  hasRow(orm.select({ id: apiKeys.id }).from(apiKeys).where(matches(apiKeys, { hashedSecret, orgId })));
 
 /** Newest first. `afterId` always exists, because keys are never deleted. */
 export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: number; afterId?: string }) {

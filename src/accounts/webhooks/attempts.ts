@@ -8,7 +8,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { createSecretBox } from '../../core/secret-box.js';
 import { isChat, type Chat, type Format } from './chat.js';
 import { disableEndpoint } from './endpoints.js';
-import { pausePosts } from './queries.js';
+import { pausePosts, type DeliveryKey } from './queries.js';
 import { bodyOf, createSender, signatureOf, type Answer } from './send.js';
 import { record } from './statements.js';
 
@@ -28,10 +28,7 @@ const FAILING_MS = 5 * DAY_MS;
 const MAX_RECORDED = 200;
 const RECORD_AGAIN_AFTER_MS = [200, 1_000, 3_000];
 
-export interface Delivery {
-  orgId: string;
-  endpointId: string;
-  messageId: string;
+export interface Delivery extends DeliveryKey {
   attempt: number;
   failures: number;
   format: Format;

@@ -8,6 +8,7 @@ import type { Context } from '../../core/http/context.js';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { createAttempts, logOf, type Delivery, type DispatcherDeps } from './attempts.js';
 import { CHAT_PAUSE_MS, isChat, type Chat, type Format } from './chat.js';
+import type { DeliveryKey } from './queries.js';
 import { createReceivers } from './send.js';
 import { claim, giveBack, START } from './statements.js';
 
@@ -173,11 +174,8 @@ const lastEndpoint = (claimed: Delivery[]): string =>
   claimed.map(({ orgId, endpointId }) => `${orgId} ${endpointId}`).reduce((a, b) => (a > b ? a : b));
 
 /** The first row has only the cursor; the others have everything else. */
-interface ClaimRow {
+interface ClaimRow extends DeliveryKey {
   cursor: string | null;
-  orgId: string;
-  endpointId: string;
-  messageId: string;
   attempt: string;
   failures: string;
   type: string;

@@ -60,10 +60,8 @@ export const queryRow =
 export const matches = <T extends PgTable>(
   table: T,
   values: { [K in keyof T['$inferSelect']]?: NonNullable<T['$inferSelect'][K]> | SQLWrapper },
-): SQL | undefined => {
-  const columns = getTableColumns(table);
-  return and(...Object.entries(values).map(([name, value]) => eq(columns[name]!, value)));
-};
+): SQL | undefined =>
+  and(...Object.entries(values).map(([name, value]) => eq(getTableColumns(table)[name]!, value)));
 
 /** All reads of `work` see the same state. */
 export const inSnapshot = <T>(orm: Orm, work: (tx: Orm) => Promise<T>): Promise<T> =>

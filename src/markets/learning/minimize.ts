@@ -6,7 +6,6 @@ export interface Minimum {
   point: Float64Array;
   value: number;
   gradient: Float64Array;
-  iterations: number;
 }
 
 const MAX_ITERATIONS = 200;
@@ -48,7 +47,7 @@ export function* minimizeInSteps(
     ({ point, value, gradient } = found);
     yield;
   }
-  return { point, value, gradient, iterations };
+  return { point, value, gradient };
 }
 
 type Place = Pick<Minimum, 'point' | 'value' | 'gradient'>;

@@ -49,7 +49,7 @@ export function assertAllowed(
   const cost = input.action === 'buy' ? maxCost(input, view.feeRule, filledFrom) : 0n;
   const { market, snapshot } = view;
   const priced = sent?.book ?? book;
-  assertWithinRisk({ order: input, market, book: priced, snapshot, worstCost: cost, available, at }, facts);
+  assertWithinRisk({ order: input, market, book: priced, snapshot, worstCost: cost, at }, facts);
   const outlay = outlayOf(input, cost, state);
   assertFunds(outlay, available);
   return outlay;

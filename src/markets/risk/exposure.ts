@@ -19,8 +19,6 @@ export interface RiskInput {
   snapshot: Snapshot;
   /** At the limit price, fee included. Less for an order that closes pairs, 0 for a sale. */
   worstCost: Micros;
-  /** Cash minus reservations. */
-  available: Micros;
   at: Date;
 }
 

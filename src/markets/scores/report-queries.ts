@@ -32,23 +32,21 @@ export async function listForecastOutcomes(orm: Orm, wanted: ReportQuery & { sta
 }
 
 /** Averages over the forecasts that have all four scores, in date order. */
-export async function listCrpsByDay(orm: Orm, wanted: ReportQuery): Promise<CrpsPoint[]> {
-  return queryRows(orm)<CrpsPoint>`
-    select
-      date::text as date,
-      count(*)::int as n,
-      avg(model_crps) as model,
-      avg(raw_crps) as raw,
-      avg(climate_crps) as climate,
-      avg(market_crps) as market
-    from forecast_records
-    where ${calibratedRows(wanted)}
-      and model_crps + raw_crps + climate_crps + market_crps is not null
-    group by date
-    order by date
-    limit 400
-  `;
-}
+export const listCrpsByDay = (orm: Orm, wanted: ReportQuery): Promise<CrpsPoint[]> => queryRows(orm)`
+  select
+    date::text as date,
+    count(*)::int as n,
+    avg(model_crps) as model,
+    avg(raw_crps) as raw,
+    avg(climate_crps) as climate,
+    avg(market_crps) as market
+  from forecast_records
+  where ${calibratedRows(wanted)}
+    and model_crps + raw_crps + climate_crps + market_crps is not null
+  group by date
+  order by date
+  limit 400
+`;
 
 /** The mixture's means are over the same days. */
 export interface ModelMeans {
@@ -62,49 +60,45 @@ export interface ModelMeans {
   weight: number | null;
 }
 
-export async function meanModelScores(orm: Orm, wanted: ReportQuery): Promise<ModelMeans[]> {
-  return queryRows(orm)<ModelMeans>`
-    with wanted as (
-      select date, models, model_scores, model_log_score, model_crps
-      from forecast_records
-      where ${calibratedRows(wanted)} and models is not null
-    ), latest as (
-      select m.model, avg(m.weight) as weight
-      from wanted, jsonb_to_recordset(models) as m(model text, weight float8)
-      where date = (select max(date) from wanted)
-      group by m.model
-    )
-    select
-      s.key as model,
-      count(*)::int as n,
-      avg((s.value ->> 'logScore')::float8) as "logScore",
-      avg((s.value ->> 'crps')::float8) as crps,
-      avg(model_log_score) as "mixedLogScore",
-      avg(model_crps) as "mixedCrps",
-      min(latest.weight) as weight
-    from wanted cross join jsonb_each(model_scores) as s left join latest on latest.model = s.key
-    where model_scores is not null
-    group by s.key
-    order by s.key
-    limit 20
-  `;
-}
+export const meanModelScores = (orm: Orm, wanted: ReportQuery): Promise<ModelMeans[]> => queryRows(orm)`
+  with wanted as (
+    select date, models, model_scores, model_log_score, model_crps
+    from forecast_records
+    where ${calibratedRows(wanted)} and models is not null
+  ), latest as (
+    select m.model, avg(m.weight) as weight
+    from wanted, jsonb_to_recordset(models) as m(model text, weight float8)
+    where date = (select max(date) from wanted)
+    group by m.model
+  )
+  select
+    s.key as model,
+    count(*)::int as n,
+    avg((s.value ->> 'logScore')::float8) as "logScore",
+    avg((s.value ->> 'crps')::float8) as crps,
+    avg(model_log_score) as "mixedLogScore",
+    avg(model_crps) as "mixedCrps",
+    min(latest.weight) as weight
+  from wanted cross join jsonb_each(model_scores) as s left join latest on latest.model = s.key
+  where model_scores is not null
+  group by s.key
+  order by s.key
+  limit 20
+`;
 
 /** Oldest first; null for runs without a version. All places share versions, so one is enough. */
-export async function listStatedVersions(
+export const listStatedVersions = (
   orm: Orm,
   { forecastSource, kind, since }: ReportQuery,
   place: string,
-): Promise<{ model: string; version: string | null; from: string }[]> {
-  return queryRows(orm)`
-    select model, version, min(model_run_at at time zone 'UTC')::date::text as "from"
-    from ensemble_runs
-    where forecast_source = ${forecastSource} and kind = ${kind} and station = ${place} and date >= ${since}::date
-    group by model, version
-    order by min(model_run_at)
-    limit 100
-  `;
-}
+): Promise<{ model: string; version: string | null; from: string }[]> => queryRows(orm)`
+  select model, version, min(model_run_at at time zone 'UTC')::date::text as "from"
+  from ensemble_runs
+  where forecast_source = ${forecastSource} and kind = ${kind} and station = ${place} and date >= ${since}::date
+  group by model, version
+  order by min(model_run_at)
+  limit 100
+`;
 
 export interface ReportQuery extends SourceNames {
   /** Kinds are never averaged together. */

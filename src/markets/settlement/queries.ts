@@ -1,6 +1,8 @@
-import { and, asc, getTableColumns, inArray, sql, type SQL } from 'drizzle-orm';
+import { and, asc, getTableColumns, inArray, lt, sql, type SQL } from 'drizzle-orm';
+import { getTableConfig, type PgTable } from 'drizzle-orm/pg-core';
 import { textArray, queryRows, matches } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
+import { paperBooks, queuePositions } from '../ledger/orders-table.js';
 import {
   ledgerEntries,
   tradingAccounts,
@@ -120,7 +122,8 @@ export async function moveCash(tx: Orm, account: Account, change: bigint): Promi
 
 const DELETED_AT_ONCE = 5_000;
 
-async function deleteOld(orm: Orm, table: SQL, key: SQL, isOld: SQL): Promise<void> {
+async function deleteOld(orm: Orm, table: PgTable, isOld: SQL): Promise<void> {
+  const key = sql.join(getTableConfig(table).primaryKeys[0]!.columns, sql`, `);
   for (;;) {
     const deleted = await queryRows(orm)<{ org_id: string }>`
       delete from ${table} where (${key}) in (select ${key} from ${table} where ${isOld} limit ${DELETED_AT_ONCE}) returning org_id`;
@@ -129,17 +132,7 @@ async function deleteOld(orm: Orm, table: SQL, key: SQL, isOld: SQL): Promise<vo
 }
 
 export const deleteOldPaperBooks = (orm: Orm, before: Date): Promise<void> =>
-  deleteOld(
-    orm,
-    sql`paper_books`,
-    sql`org_id, ticker, book_hash`,
-    sql`updated_at < ${before.toISOString()}::timestamptz`,
-  );
+  deleteOld(orm, paperBooks, lt(paperBooks.updatedAt, before));
 
 export const deleteOldQueuePositions = (orm: Orm, before: Date): Promise<void> =>
-  deleteOld(
-    orm,
-    sql`queue_positions`,
-    sql`org_id, order_id, at`,
-    sql`at < ${before.toISOString()}::timestamptz`,
-  );
+  deleteOld(orm, queuePositions, lt(queuePositions.at, before));

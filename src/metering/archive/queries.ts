@@ -123,13 +123,11 @@ export const sumEvents = (orm: Orm, month: Month, productId: string): Promise<Ho
     from usage_events where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} group by 1, 2, 3, 4`;
 
 /** Listed combinations have sums of their own. */
-export const listCombinations = async (orm: Orm, month: Month, productId: string): Promise<Set<string>> =>
-  new Set(
-    (
-      await queryRows(orm)<{ dimensions: string }>`
-        select dimensions from usage_combinations where ${ofMonth(month)} and product_id = ${productId}::uuid`
-    ).map(({ dimensions }) => dimensions),
-  );
+export async function listCombinations(orm: Orm, month: Month, productId: string): Promise<Set<string>> {
+  const rows = await queryRows(orm)<{ dimensions: string }>`
+    select dimensions from usage_combinations where ${ofMonth(month)} and product_id = ${productId}::uuid`;
+  return new Set(rows.map(({ dimensions }) => dimensions));
+}
 
 export const listEventsOf = (
   orm: Orm,

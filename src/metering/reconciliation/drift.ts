@@ -189,10 +189,9 @@ export async function findDrift(
     limit ${limit}`;
 }
 
-export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: DriftScope): Promise<SumPlace[]> {
-  return queryRows(tx)<SumPlace>`with ${driftOf(table, scope)}
+export const findDriftingPlaces = (tx: Orm, table: SumTable, scope: DriftScope): Promise<SumPlace[]> =>
+  queryRows(tx)`with ${driftOf(table, scope)}
     select distinct org_id::text as "orgId", product_id::text as "productId", ${shapes[table].monthOfRow}::text as period from drift t`;
-}
 
 export interface Repair {
   orgId: string;
@@ -246,12 +245,12 @@ export interface LostSettlement {
   count: number;
 }
 
-export async function findLostSettlements(
+export const findLostSettlements = (
   tx: Orm,
   orgId: string | undefined,
   limit: number,
-): Promise<LostSettlement[]> {
-  return queryRows(tx)<LostSettlement>`
+): Promise<LostSettlement[]> =>
+  queryRows(tx)`
     select coalesce(o.slug, r.org_id::text) as organization, r.id::text, r.idempotency_key as "idempotencyKey",
       to_char(r.settled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "settledAt", (count(*) over ())::int as count
     from usage_reservations r
@@ -264,7 +263,6 @@ export async function findLostSettlements(
       and ${orgId === undefined ? sql`true` : sql`r.org_id = ${orgId}::uuid`}
     order by 1, 2
     limit ${limit}`;
-}
 
 /** Those by subject need no pass over all events if no product counts subjects. */
 export async function listTables(tx: Orm): Promise<readonly SumTable[]> {

@@ -101,12 +101,12 @@ export async function isByMemberAlone(
   orm: Orm,
   { orgId, userId, createdAt }: { orgId: string; userId: string; createdAt: Date },
 ): Promise<boolean> {
-  const isAccepted = matches(invitations, { acceptedBy: userId, acceptedAt: createdAt });
+  const isAccepted = matches(invitations, { orgId, acceptedBy: userId, acceptedAt: createdAt });
   return hasRow(
     orm
       .select({ id: invitations.id })
       .from(invitations)
-      .where(and(eq(invitations.orgId, orgId), isAccepted, not(isByOperator(orm))))
+      .where(and(isAccepted, not(isByOperator(orm))))
       .limit(1),
   );
 }

@@ -58,18 +58,16 @@ export const findSecondFactor = (orm: Orm, userId: string) =>
   );
 
 /** Encrypted. Undefined unless this session started the set-up. */
-export function findSetup(
+export const findSetup = (
   orm: Orm,
-  { userId, sessionId }: { userId: string; sessionId: string },
-): Promise<string | undefined> {
-  const isOwn = matches(secondFactors, { userId, setupSession: sessionId });
-  return firstValue(
+  { userId, sessionId: setupSession }: { userId: string; sessionId: string },
+): Promise<string | undefined> =>
+  firstValue(
     orm
       .select({ value: secondFactors.secret })
       .from(secondFactors)
-      .where(and(isOwn, isNull(secondFactors.confirmedAt))),
+      .where(and(matches(secondFactors, { userId, setupSession }), isNull(secondFactors.confirmedAt))),
   );
-}
 
 export async function putSetup(
   tx: Tx,

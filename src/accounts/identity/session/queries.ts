@@ -125,18 +125,16 @@ export const upsertKeptForm = (orm: Orm, form: typeof keptForms.$inferInsert): P
 export const deleteKeptForm = (tx: Tx, userId: string): Promise<unknown> =>
   tx.delete(keptForms).where(eq(keptForms.userId, userId));
 
-export function takeKeptForm(
+export const takeKeptForm = (
   orm: Orm,
-  of: { userId: string; hashedToken: string; page: string; now: Date },
-): Promise<FormFields | string | undefined> {
-  const isOfSession = matches(keptForms, { userId: of.userId, hashedToken: of.hashedToken });
-  return firstValue(
+  { now, ...of }: { userId: string; hashedToken: string; page: string; now: Date },
+): Promise<FormFields | string | undefined> =>
+  firstValue(
     orm
       .delete(keptForms)
-      .where(and(isOfSession, eq(keptForms.page, of.page), gt(keptForms.expiresAt, of.now)))
+      .where(and(matches(keptForms, of), gt(keptForms.expiresAt, now)))
       .returning({ value: keptForms.values }),
   );
-}
 
 /** Kept for a day, so that a form that was open when the session expired can still be attributed to its person. */
 export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): Promise<void> {

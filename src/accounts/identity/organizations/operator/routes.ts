@@ -20,9 +20,7 @@ export const organizationRoutes = [
     method: 'get',
     path: '/operator/organizations/{slug}',
     operationId: 'getOrganization',
-    responses: {
-      200: json('The Organization.', organizationAnswerSchema),
-    },
+    responses: { 200: json('The Organization.', organizationAnswerSchema) },
     answer: async ({ params }, deps) => organizationJson(await getOrganization(deps.db.orm, params.slug)),
   }),
   operatorRoute({
