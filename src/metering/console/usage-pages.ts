@@ -36,10 +36,7 @@ const MAX_OPTIONS = 200;
 /** Named in an error. */
 const MAX_MATCHES = 20;
 
-const day = dayField('must be a date like 2026-01-31').refine(
-  (date) => date >= '1970',
-  'must be between the years 1970 and 9999',
-);
+const day = dayField().refine((date) => date >= '1970', 'must be between the years 1970 and 9999');
 
 const querySchema = z.object({
   from: day,
