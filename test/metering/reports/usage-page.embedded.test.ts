@@ -480,7 +480,7 @@ it('a wrong day is named beside its field, and no other period is shown', async 
   await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity: 7 })]);
   const page = await open('?range=custom&from=2031-13-45&to=2031-03-15');
   expect(page.status).toBe(400);
-  expect(textOf(page.text)).toContain('Must be a date like');
+  expect(textOf(page.text)).toContain('Must be a day of the years');
   expect(textOf(page.text)).not.toMatch(/Used 7 calls|March 2031/);
 });
 
