@@ -1,5 +1,6 @@
 import type { Router } from 'express';
 import { z } from 'zod';
+import { compareDecimals, sumDecimals } from '../../core/decimal.js';
 import { cutPage, toCursor } from '../../core/http/page.js';
 import { dayField, text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
@@ -13,7 +14,12 @@ import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { findOrganization, listOrganizations } from '../../accounts/identity/organizations/queries.js';
 import type { Context } from '../../core/http/context.js';
 import { listCustomers } from '../../console/customer-queries.js';
-import { granularities, listCustomerUsage } from '../reports/operator/queries.js';
+import {
+  granularities,
+  listCustomerUsage,
+  type CustomerUsage,
+  type CustomerUsageRange,
+} from '../reports/operator/queries.js';
 import {
   keyOf,
   positionSchema,
@@ -38,6 +44,11 @@ const MAX_MATCHES = 20;
 
 const day = dayField().refine((date) => date >= '1970', 'must be between the years 1970 and 9999');
 
+/** Totals of more rows are listed by name. */
+const MAX_SORTED = 1_000;
+
+const sorts = ['customer', 'product', 'quantity', 'events', 'credits'] as const;
+
 const querySchema = z.object({
   from: day,
   to: day,
@@ -47,6 +58,10 @@ const querySchema = z.object({
   sum: z.literal('1', 'must be 1').optional(),
   organization: text(254).optional(),
   product: text(200).optional(),
+  sort: z
+    .enum(sorts.flatMap((sort) => [sort, `-${sort}` as const]))
+    .optional()
+    .catch(undefined),
   cursor: z.string().optional(),
 });
 
@@ -111,11 +126,16 @@ async function readResult(
   { chosen, cursor, range, customer, product }: Awaited<ReturnType<typeof readRequest>>,
   nameOf: NameOf,
 ) {
-  const key = decodeKey(cursor, positionSchema);
-  const after = key === undefined ? undefined : toPosition(key);
-  const found = await listCustomerUsage(db, { ...range, after, limit: PAGE_SIZE + 1 });
-  const { page, nextCursor } = cutPage(found, PAGE_SIZE, (last) => toCursor(keyOf(last)));
-  const hasChart = page.length > 0 && after === undefined;
+  const sorted = range.granularity === 'total' ? await readSorted(db, range, chosen.sort, nameOf) : undefined;
+  const { page, nextCursor } = sorted
+    ? cutSorted(sorted.rows, cursor)
+    : cutPage(
+        await listCustomerUsage(db, { ...range, after: readPosition(cursor), limit: PAGE_SIZE + 1 }),
+        PAGE_SIZE,
+        (last) => toCursor(keyOf(last)),
+      );
+  const hasChart = page.length > 0 && cursor === undefined;
+  const { total } = sorted ?? {};
   return {
     chosen,
     customer,
@@ -127,7 +147,14 @@ async function readResult(
       productName: nameOf('product', row.product),
       href: addressOf(row.organization),
       productHref: toAddress(USAGE, { ...chosen, product: row.product }),
+      share: total && Number(row.credits) / Number(total),
     })),
+    total,
+    orderOf: (sort: Sort) =>
+      sorted && {
+        order: sorted.sort === sort ? 'ascending' : sorted.sort === `-${sort}` ? 'descending' : undefined,
+        href: toAddress(USAGE, { ...chosen, sort: nextSort(sort, sorted.sort) }),
+      },
     hasChart,
     hasCredits: page.some(({ credits }) => Number(credits) !== 0),
     drawn: hasChart
@@ -144,6 +171,53 @@ async function readResult(
     csvHref: toAddress(`${USAGE}.csv`, chosen),
     pager: toPager(USAGE, chosen, { cursor, nextCursor }),
   };
+}
+
+type Sort = (typeof sorts)[number];
+
+/** Names begin with A, figures with the largest. */
+function nextSort(sort: Sort, current: string): string {
+  const first = sort === 'customer' || sort === 'product' ? sort : `-${sort}`;
+  const second = first === sort ? `-${sort}` : sort;
+  return current === first ? second : first;
+}
+
+/** Undefined if there are too many rows. Credits come first, or events without any. */
+async function readSorted(
+  db: ConsoleDeps['db'],
+  range: Omit<CustomerUsageRange, 'after' | 'limit'>,
+  asked: Sort | `-${Sort}` | undefined,
+  nameOf: NameOf,
+) {
+  const rows = await listCustomerUsage(db, { ...range, after: undefined, limit: MAX_SORTED + 1 });
+  if (rows.length > MAX_SORTED) return undefined;
+  const total = sumDecimals(rows.map(({ credits }) => credits));
+  const sort = asked ?? (total === '0' ? 'customer' : '-credits');
+  const column = sort.replace('-', '') as Sort;
+  const compare = (a: CustomerUsage, b: CustomerUsage): number =>
+    column === 'customer'
+      ? nameOf('organization', a.organization).localeCompare(nameOf('organization', b.organization), 'en')
+      : column === 'product'
+        ? nameOf('product', a.product).localeCompare(nameOf('product', b.product), 'en')
+        : compareDecimals(a[column], b[column]);
+  const direction = sort === column ? 1 : -1;
+  return {
+    sort,
+    total: total === '0' ? undefined : total,
+    rows: rows.toSorted((a, b) => direction * compare(a, b)),
+  };
+}
+
+/** The cursor is a place in the order. */
+function cutSorted(rows: CustomerUsage[], cursor: string | undefined) {
+  const start = Number(decodeKey(cursor, z.string().regex(/^\d{1,4}$/)) ?? 0);
+  const end = start + PAGE_SIZE;
+  return { page: rows.slice(start, end), nextCursor: end < rows.length ? toCursor(String(end)) : undefined };
+}
+
+function readPosition(cursor: string | undefined) {
+  const key = decodeKey(cursor, positionSchema);
+  return key === undefined ? undefined : toPosition(key);
 }
 
 const monthOfDays = (nowMs: number) => {
