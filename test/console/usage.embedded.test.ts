@@ -255,7 +255,7 @@ it('draws the credits of all products by day if they burned any', async () => {
   ]);
   const productsOf = async (sort: string) =>
     rowsOf((await ask({ organization: 'payer', sort })).text).map((cells) => cells[1]);
-  expect(await productsOf('credits')).toEqual(['free', 'dear']);
-  expect(await productsOf('product')).toEqual(['dear', 'free']);
+  expect(await productsOf('credits')).toEqual(['Product free', 'Product dear']);
+  expect(await productsOf('product')).toEqual(['Product dear', 'Product free']);
   expect(text).toContain('aria-sort="descending"><a href="/console/usage?');
 });

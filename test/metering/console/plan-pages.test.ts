@@ -132,7 +132,8 @@ grants: [{ key: bonus, amount: 500, every: month, expires: period }]`;
   expect(preview).toContain('<bdi>Monthly credits (bonus): 500, expire at the end of the period</bdi>');
   expect(preview).not.toContain('small');
   expect((await post(`${customer}/plan`, { plan, step: 'save' })).status).toBe(303);
-  const contents = async () => (await get(`${customer}/plan`)).split('plan-contents')[1]!.split('</ul>')[0]!;
+  const contents = async () =>
+    (await get(`${customer}/plan`)).split(`value="${plan}" checked`)[1]!.split('</ul>')[0]!;
   expect(await contents()).toMatch(/Set by hand[^]*10,000 <bdi>calls<\/bdi> a month/);
   expect(await contents()).not.toContain('small');
   const replacing = (await post(`${customer}/plan`, { plan, replace: 'yes' })).text;
