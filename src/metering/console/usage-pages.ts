@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import { z } from 'zod';
 import { compareDecimals, sumDecimals } from '../../core/decimal.js';
-import { cutPage, toCursor } from '../../core/http/page.js';
+import { toCursor } from '../../core/http/page.js';
 import { dayField, text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
@@ -14,20 +14,8 @@ import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { findOrganization, listOrganizations } from '../../accounts/identity/organizations/queries.js';
 import type { Context } from '../../core/http/context.js';
 import { listCustomers } from '../../console/customer-queries.js';
-import {
-  granularities,
-  listCustomerUsage,
-  type CustomerUsage,
-  type CustomerUsageRange,
-} from '../reports/operator/queries.js';
-import {
-  keyOf,
-  positionSchema,
-  present,
-  readSteps,
-  toPosition,
-  toUsageCsv,
-} from '../reports/operator/steps.js';
+import { granularities, listCustomerUsage, type CustomerUsage } from '../reports/operator/queries.js';
+import { present, readSteps, toUsageCsv } from '../reports/operator/steps.js';
 import { toModeTabs } from '../reports/choices.js';
 import { closingOf } from '../reports/closing.js';
 import { daysOf, monthPeriod } from '../reports/period.js';
@@ -44,8 +32,10 @@ const MAX_MATCHES = 20;
 
 const day = dayField().refine((date) => date >= '1970', 'must be between the years 1970 and 9999');
 
-/** Totals of more rows are listed by name. */
-const MAX_SORTED = 1_000;
+/** The file has all rows. */
+const MAX_ROWS = 5_000;
+/** Of a page's first row. */
+const positionSchema = z.string().regex(/^\d{1,4}$/);
 
 const sorts = ['customer', 'product', 'quantity', 'events', 'credits'] as const;
 
@@ -126,16 +116,16 @@ async function readResult(
   { chosen, cursor, range, customer, product }: Awaited<ReturnType<typeof readRequest>>,
   nameOf: NameOf,
 ) {
-  const sorted = range.granularity === 'total' ? await readSorted(db, range, chosen.sort, nameOf) : undefined;
-  const { page, nextCursor } = sorted
-    ? cutSorted(sorted.rows, cursor)
-    : cutPage(
-        await listCustomerUsage(db, { ...range, after: readPosition(cursor), limit: PAGE_SIZE + 1 }),
-        PAGE_SIZE,
-        (last) => toCursor(keyOf(last)),
-      );
+  const found = await listCustomerUsage(db, { ...range, after: undefined, limit: MAX_ROWS });
+  const total = sumDecimals(found.map(({ credits }) => credits));
+  const hasCredits = found.some(({ credits }) => Number(credits) !== 0);
+  const isTotal = range.granularity === 'total';
+  const sort = chosen.sort ?? (isTotal && hasCredits ? '-credits' : undefined);
+  const start = Number(decodeKey(cursor, positionSchema) ?? 0);
+  const page = sortRows(found, sort, nameOf).slice(start, start + PAGE_SIZE);
+  const hasMore = start + PAGE_SIZE < found.length;
+  const nextCursor = hasMore ? toCursor(String(start + PAGE_SIZE)) : undefined;
   const hasChart = page.length > 0 && cursor === undefined;
-  const { total } = sorted ?? {};
   return {
     chosen,
     customer,
@@ -147,16 +137,16 @@ async function readResult(
       productName: nameOf('product', row.product),
       href: addressOf(row.organization),
       productHref: toAddress(USAGE, { ...chosen, product: row.product }),
-      share: total && Number(row.credits) / Number(total),
+      share: Number(row.credits) / Number(total),
     })),
-    total,
-    orderOf: (sort: Sort) =>
-      sorted && {
-        order: sorted.sort === sort ? 'ascending' : sorted.sort === `-${sort}` ? 'descending' : undefined,
-        href: toAddress(USAGE, { ...chosen, sort: nextSort(sort, sorted.sort) }),
-      },
+    total: isTotal && hasCredits ? total : undefined,
+    isCut: found.length === MAX_ROWS,
+    orderOf: (column: Sort) => ({
+      order: sort === column ? 'ascending' : sort === `-${column}` ? 'descending' : undefined,
+      href: toAddress(USAGE, { ...chosen, sort: nextSort(column, sort) }),
+    }),
     hasChart,
-    hasCredits: page.some(({ credits }) => Number(credits) !== 0),
+    hasCredits,
     drawn: hasChart
       ? await readUsageChart(db, range, {
           customer,
@@ -175,49 +165,27 @@ async function readResult(
 
 type Sort = (typeof sorts)[number];
 
+const isName = (sort: Sort): sort is 'customer' | 'product' => sort === 'customer' || sort === 'product';
+
 /** Names begin with A, figures with the largest. */
-function nextSort(sort: Sort, current: string): string {
-  const first = sort === 'customer' || sort === 'product' ? sort : `-${sort}`;
-  const second = first === sort ? `-${sort}` : sort;
+function nextSort(sort: Sort, current: string | undefined): string {
+  const [first, second] = isName(sort) ? [sort, `-${sort}`] : [`-${sort}`, sort];
   return current === first ? second : first;
 }
 
-/** Undefined if there are too many rows. Credits come first, or events without any. */
-async function readSorted(
-  db: ConsoleDeps['db'],
-  range: Omit<CustomerUsageRange, 'after' | 'limit'>,
-  asked: Sort | `-${Sort}` | undefined,
+/** Without a sort, the rows stay in order of slug and time. */
+function sortRows(
+  rows: CustomerUsage[],
+  sort: Sort | `-${Sort}` | undefined,
   nameOf: NameOf,
-) {
-  const rows = await listCustomerUsage(db, { ...range, after: undefined, limit: MAX_SORTED + 1 });
-  if (rows.length > MAX_SORTED) return undefined;
-  const total = sumDecimals(rows.map(({ credits }) => credits));
-  const sort = asked ?? (total === '0' ? 'customer' : '-credits');
+): CustomerUsage[] {
+  if (sort === undefined) return rows;
   const column = sort.replace('-', '') as Sort;
+  const nameIn = (row: CustomerUsage) =>
+    column === 'customer' ? nameOf('organization', row.organization) : nameOf('product', row.product);
   const compare = (a: CustomerUsage, b: CustomerUsage): number =>
-    column === 'customer'
-      ? nameOf('organization', a.organization).localeCompare(nameOf('organization', b.organization), 'en')
-      : column === 'product'
-        ? nameOf('product', a.product).localeCompare(nameOf('product', b.product), 'en')
-        : compareDecimals(a[column], b[column]);
-  const direction = sort === column ? 1 : -1;
-  return {
-    sort,
-    total: total === '0' ? undefined : total,
-    rows: rows.toSorted((a, b) => direction * compare(a, b)),
-  };
-}
-
-/** The cursor is a place in the order. */
-function cutSorted(rows: CustomerUsage[], cursor: string | undefined) {
-  const start = Number(decodeKey(cursor, z.string().regex(/^\d{1,4}$/)) ?? 0);
-  const end = start + PAGE_SIZE;
-  return { page: rows.slice(start, end), nextCursor: end < rows.length ? toCursor(String(end)) : undefined };
-}
-
-function readPosition(cursor: string | undefined) {
-  const key = decodeKey(cursor, positionSchema);
-  return key === undefined ? undefined : toPosition(key);
+    isName(column) ? nameIn(a).localeCompare(nameIn(b), 'en') : compareDecimals(a[column], b[column]);
+  return rows.toSorted((a, b) => (sort === column ? compare(a, b) : compare(b, a)));
 }
 
 const monthOfDays = (nowMs: number) => {
