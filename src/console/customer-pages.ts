@@ -56,7 +56,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
   const oneOf = <T extends string>(values: readonly T[]) => z.enum(values, 'must be one of the options');
   const schema = querySchema.extend({
     signal: oneOf([...signals, ...otherStates].map(({ id }) => id)).optional(),
-    sort: oneOf(columns.flatMap(({ id }) => [id, `-${id}`])).default(FIRST),
+    sort: oneOf(columns.flatMap(({ id }) => [id, `-${id}`])).catch(FIRST),
   });
 
   router.get('/', async (req, res) => {

@@ -62,9 +62,12 @@ const aliases: Record<string, string> = { api_key: 'keys', member: 'people', inv
 
 const organization = /\b(the|this) Organization\b/;
 
+export const listTabs = ({ tabs }: Pick<ConsoleDeps, 'tabs'>): CustomerTab[] =>
+  [...ownTabs, ...tabs].sort((a, b) => a.place - b.place);
+
 /** In the operator's words, with links to the customer's tabs instead of its dashboard. */
 export function linkToTabs(deps: ConsoleDeps, { slug }: Organization) {
-  const tabs = [...ownTabs, ...deps.tabs];
+  const tabs = listTabs(deps);
   return (entry: EntryView): EntryView => {
     const noun = entry.action.split('.', 1)[0]!;
     const tab = tabs.find(({ id }) => [noun, `${noun}s`, aliases[noun]].includes(id));
@@ -98,7 +101,6 @@ export async function renderCustomer(
       return [];
     },
   );
-  const tabs = [...ownTabs, ...deps.tabs].sort((a, b) => a.place - b.place);
   const shown = { ...page, head: 'console/head', title: `${title}: ${customer.name}`, section: 'customers' };
   await renderPage(deps, req, res, shown, {
     ...data,
@@ -108,7 +110,7 @@ export async function renderCustomer(
     isOverview,
     headers: summaries.map(({ header }) => header),
     mainActions: isOverview ? summaries.flatMap(({ actions = [] }) => actions) : [],
-    tabs: tabs.map(({ id, path, label }) => ({ href: base + path, label, isCurrent: id === tab })),
+    tabs: listTabs(deps).map(({ id, path, label }) => ({ href: base + path, label, isCurrent: id === tab })),
   });
 }
 

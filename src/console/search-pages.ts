@@ -4,11 +4,13 @@ import { selectFromAll } from '../core/db/shards.js';
 import { toPattern } from '../core/db/sql.js';
 import { findSearchEnd, listUsers } from '../accounts/identity/users/queries.js';
 import { listServiceKeys } from '../accounts/service-keys/queries.js';
+import { toAddress } from '../core/pages/address.js';
+import { beginsWord } from '../core/reference/search.js';
 import { pageRouter } from '../core/pages/layout.js';
 import { listConsoleSections, type ConsoleSection } from '../dashboard/frame.js';
 import { findPages, MAX_HITS, showSearch, type FindForOperator } from '../dashboard/search/search.js';
-import { listCustomers } from './customer-queries.js';
-import { addressOf, CONSOLE, PEOPLE, type ConsoleDeps } from './page.js';
+import { listCustomers, ownSignals } from './customer-queries.js';
+import { addressOf, CONSOLE, listTabs, PEOPLE, type ConsoleDeps } from './page.js';
 
 /** Every key begins with `org_live_` or `org_test_`. */
 const MIN_PREFIX = 10;
@@ -28,9 +30,20 @@ export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): 
     { href: '/dashboard', label: 'Dashboard' },
     { href: '/docs/reference/operator', label: 'Operator reference', words: 'documentation api' },
   ];
+  const signals = [...deps.summaries.flatMap((summary) => summary.signals), ...ownSignals];
+  const pages = [
+    ...listConsoleSections(deps, sections),
+    ...actions,
+    ...signals.map(({ id, label }) => ({
+      href: toAddress(CONSOLE, { signal: id }),
+      label: `Customers: ${label}`,
+    })),
+  ];
   const all: FindForOperator[] = [
-    (query) => Promise.resolve([findPages(query, [...listConsoleSections(deps, sections), ...actions])]),
+    (query) => Promise.resolve([findPages(query, pages)]),
     createCustomerFinder(deps),
+    createCustomerPageFinder(deps),
+    createInvitationFinder(deps),
     createKeyFinder(deps),
     createServiceKeyFinder(deps),
     ...finders,
@@ -77,6 +90,54 @@ function createKeyFinder({ db }: ConsoleDeps): FindForOperator {
       note: `${prefix}… of ${customer}`,
     }));
     return [{ label: 'API keys', hits }];
+  };
+}
+
+/** Open ones, by the beginning of the address. */
+function createInvitationFinder({ db, clock }: ConsoleDeps): FindForOperator {
+  return async (query) => {
+    const invited = await selectFromAll<{ email: string; customer: string; slug: string }>(
+      db,
+      (t) => sql`select i.email, o.name as customer, o.slug from ${t('invitations')} i
+        join ${t('organizations')} o on o.id = i.org_id
+        where lower(i.email) like ${toPattern(query.toLowerCase())} and i.accepted_at is null and i.revoked_at is null
+          and i.expires_at > ${new Date(clock.now()).toISOString()}::timestamptz order by i.email, o.slug limit ${MAX_HITS}`,
+      ({ email, slug }) => [email, slug],
+      MAX_HITS,
+    );
+    const hits = invited.map(({ email, customer, slug }) => ({
+      href: `${addressOf(slug)}/people`,
+      name: email,
+      note: `invited to ${customer}`,
+    }));
+    return [{ label: 'People', hits }];
+  };
+}
+
+/** Words of a tab or an action, and a part of a customer's name, in any order: `grant credits northwind`. */
+function createCustomerPageFinder(deps: ConsoleDeps): FindForOperator {
+  const actions = [
+    ...deps.summaries.flatMap((summary) => summary.actions ?? []),
+    { label: 'Invite a member', path: '/invite' },
+  ];
+  const places = [...listTabs(deps).slice(1), ...actions];
+  const has = ({ label }: { label: string }, word: string) => beginsWord(label.toLowerCase(), word);
+  return async (query) => {
+    const words = query
+      .toLowerCase()
+      .split(/\s+/)
+      .filter((word) => !['to', 'for', 'of', ''].includes(word));
+    const [asked, others] = [true, false].map((isPlace) =>
+      words.filter((word) => places.some((place) => has(place, word)) === isPlace),
+    );
+    const found = places.filter((place) => asked!.every((word) => has(place, word)));
+    if (asked!.length === 0 || others!.length === 0 || found.length === 0) return [];
+    const filter = { search: others!.join(' '), state: 'current' } as const;
+    const { customers } = await listCustomers(deps.db.orm, deps.clock.now(), filter, { limit: MAX_HITS });
+    const hits = customers.flatMap(({ slug, name }) =>
+      found.map(({ label, path }) => ({ href: addressOf(slug) + path, name: `${name}: ${label}` })),
+    );
+    return [{ label: 'Pages', hits: hits.slice(0, MAX_HITS) }];
   };
 }
 

@@ -561,7 +561,7 @@ describe('the list of customers', () => {
       slugs.push(...slugsOn(text));
     }
     expect([new Set(slugs).size, text.includes('rel="next"')]).toEqual([55, false]);
-    for (const query of ['signal=x', 'page=0', 'page=1e9', 'sort=x', "sort=name'--", 'search=a&search=b']) {
+    for (const query of ['signal=x', 'page=0', 'page=1e9', 'search=a&search=b']) {
       const { status } = await operator.browser.get(`/console?${query}`, html);
       expect([query, status]).toEqual([query, 400]);
     }

@@ -21,6 +21,7 @@ beforeAll(async () => {
 });
 
 const html = { accept: 'text/html' };
+const toWords = (text: string) => text.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
 const open = (path: string, browser = operator.browser) => browser.get(path, html);
 const post = (path: string, form: Record<string, string> = {}, browser = operator.browser) =>
   browser.send('POST', path, { form, headers: html });
@@ -64,6 +65,14 @@ describe('products', () => {
     expect((await open(`/console/audit-log?action=product.archived&to=2020-01-31`)).text).toContain(
       'No entries match',
     );
+    const [changes, everything] = [await open('/console/audit-log'), await open('/console/audit-log?action=all')];
+    expect(toWords(everything.text)).toContain('Signed in Details');
+    expect(toWords(changes.text)).not.toContain('Signed in Details');
+    const byOperator = `/console/audit-log?actor=${encodeURIComponent(operator.email)}`;
+    expect(everything.text).toContain(byOperator.replace('?', '?action=all&amp;'));
+    const own = toWords((await open(`${byOperator}&action=all`)).text);
+    expect([own.includes('Signed in Details'), own.includes('Archived the product')]).toEqual([true, true]);
+    expect((await open('/console/audit-log?actor=nobody')).text).toContain('No entries match');
     for (const query of ['cursor=x', 'action=a&action=b'])
       expect((await open(`/console/audit-log?${query}`)).status).toBe(400);
   });

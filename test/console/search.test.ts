@@ -44,6 +44,24 @@ it('finds customers, people and pages by any part of their name', async () => {
   expect((await search('')).links).toContain('/console/new-customer');
 });
 
+it('finds open invitations, and the pages and actions of a customer', async () => {
+  const { slug } = await createOrganization(database.db, { name: 'Fjord & Partners' });
+  await operator.send('POST', `/console/customers/${slug}/invite`, {
+    form: { email: 'lars@fjord.example', role: 'owner', days: '7' },
+    headers: html,
+  });
+  const { links, text } = await search('LARS@');
+  expect([links.includes(`/console/customers/${slug}/people`), text.includes('invited to Fjord')]).toEqual([
+    true,
+    true,
+  ]);
+  const at = `/console/customers/${slug}`;
+  expect((await search('fjord webhooks')).links).toContain(`${at}/webhooks`);
+  expect((await search('Grant credits to Fjord')).links).toContain(`${at}/credits/grant`);
+  expect((await search('webhooks')).links).toContain('/console?signal=webhooks');
+  expect((await search('webhooks nobody')).links).not.toContain(`${at}/webhooks`);
+});
+
 it('asks for more of a key, and says what it finds', async () => {
   expect((await search('org_live')).text).toContain('Type more of the key');
   expect((await search('')).text).toMatch(/API keys and events by the start of their key/);

@@ -176,8 +176,8 @@ it('pages through all rows, whatever a metric was called', async () => {
 });
 
 it.each([
-  [{ from: 'tomorrow' }, 'must be a date'],
-  [{ from: '2026-02-30' }, 'must be a date'],
+  [{ from: 'tomorrow' }, 'must be a day'],
+  [{ from: '2026-02-30' }, 'must be a day'],
   [{ from: '1969-01-01' }, 'between the years 1970 and 9999'],
   [{ from: '2026-04-02', to: '2026-04-01' }, 'must not be before the first day'],
   [{ from: '2020-01-01', to: '2026-01-01' }, 'at most 366 days'],
@@ -249,5 +249,13 @@ it('draws the credits of all products by day if they burned any', async () => {
   const { text } = await ask({ organization: 'payer' });
   expect(text).toMatch(/<bdi>credits<\/bdi> by day and product/);
   expect(chartOf(text)[1]![1]).toBe('6');
-  expect(rowsOf(text).map((cells) => cells.at(-1))).toEqual(['6', '0']);
+  expect(rowsOf(text).map((cells) => cells.slice(-2))).toEqual([
+    ['6.00', '100.0%'],
+    ['0.00', '0.0%'],
+  ]);
+  const productsOf = async (sort: string) =>
+    rowsOf((await ask({ organization: 'payer', sort })).text).map((cells) => cells[1]);
+  expect(await productsOf('credits')).toEqual(['Product free', 'Product dear']);
+  expect(await productsOf('product')).toEqual(['Product dear', 'Product free']);
+  expect(text).toContain('aria-sort="descending"><a href="/console/usage?');
 });

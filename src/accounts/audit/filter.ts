@@ -9,7 +9,7 @@ const optional = <T extends z.ZodType<string>>(schema: T) =>
     .union([z.literal(''), schema])
     .optional()
     .transform((value) => value || undefined);
-const day = dayField('must be a day, like 2026-01-31 or 31 Jan 2026');
+const day = dayField();
 
 const filterSchema = z.object({
   action: optional(text(100)),

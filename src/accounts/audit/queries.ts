@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
+import { and, desc, eq, gte, inArray, lt, notInArray, or, sql, type SQL } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { addRows, storeRows, textArray, queryRows, matches } from '../../core/db/sql.js';
@@ -123,24 +123,30 @@ export async function searchAuditRows(
 
 export type OperatorRow = typeof operatorLog.$inferSelect;
 
-export function listOperatorRows(
+type OperatorFilter = Pick<AuditFilter, 'action' | 'from' | 'to'> & {
+  actors?: readonly string[] | undefined;
+  without?: readonly string[] | undefined;
+};
+
+export const listOperatorRows = (
   orm: Orm,
-  { action, from, to }: Omit<AuditFilter, 'actor'>,
+  { action, actors, without, from, to }: OperatorFilter,
   { before, limit }: { before?: string | undefined; limit: number },
-): Promise<OperatorRow[]> {
-  return orm
+): Promise<OperatorRow[]> =>
+  orm
     .select()
     .from(operatorLog)
     .where(
       and(
         action === undefined ? undefined : eq(operatorLog.action, action),
+        actors && inArray(operatorLog.actor, [...actors]),
+        without && notInArray(operatorLog.action, [...without]),
         isWithin(operatorLog.id, from, to),
         before === undefined ? undefined : lt(operatorLog.id, before),
       ),
     )
     .orderBy(desc(operatorLog.id))
     .limit(limit);
-}
 
 const isWithin = (id: PgColumn, from: string | undefined, to: string | undefined) =>
   and(
@@ -181,8 +187,8 @@ export function findPeople(orm: Orm, orgId: string, userIds: string[]) {
     .where(inArray(users.id, userIds));
 }
 
-export const findUsers = async (orm: Orm, userIds: string[]) =>
+export const findUsers = (orm: Orm, userIds: string[], emails: string[]) =>
   orm
     .select({ id: users.id, name: users.name, email: users.email })
     .from(users)
-    .where(inArray(users.id, userIds));
+    .where(or(inArray(users.id, userIds), inArray(users.email, emails)));

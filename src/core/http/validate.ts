@@ -70,8 +70,19 @@ export function readDay(typed: string, nowMs: number): string {
 }
 
 /** @param start `20` allows only days of this century */
-export const dayField = (error: string, start = '') =>
+export const dayField = (error = 'must be a day, like 29 Nov 2026', start = '') =>
   z.string().refine((day) => day.startsWith(start) && z.iso.date().safeParse(day).success, error);
+
+const minute = /^(.*\d{4}.*?),?[T\s]+(\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(?:\s*UTC|Z)?$/i;
+
+/** In UTC, as pages write it or in ISO 8601. */
+export const minuteField = z.string().transform((typed, context) => {
+  const [, day = '', time] = minute.exec(typed.trim()) ?? [];
+  const date = z.iso.date().safeParse(readDay(day, 0));
+  const at = new Date(`${date.data}T${time}Z`);
+  if (Number.isNaN(at.getTime())) context.addIssue('must be a time, like 29 Nov 2026 12:00');
+  return at;
+});
 
 const pad = (digits: string): string => digits.padStart(2, '0');
 

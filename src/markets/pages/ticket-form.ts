@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseInput } from '../../core/http/validate.js';
+import { minuteField, parseInput } from '../../core/http/validate.js';
 import { fieldError, refuseIgnored, textField, type FormFields } from '../../core/pages/form.js';
 import { formatPrice } from '../../core/pages/format.js';
 import {
@@ -24,9 +24,6 @@ import { addCounts, contractsText } from '../market/contracts.js';
 /** A purchase starts with at most as many, and with what the best price fills. */
 const DEFAULT_CONTRACTS = 10;
 
-const isLocalTime = (text: string): boolean =>
-  z.iso.datetime({ local: true, offset: false }).safeParse(text).success;
-
 const priceText = z
   .string()
   .regex(/^(?=.*[1-9])\d{1,2}(\.\d{1,4})?$/, 'must be more than 0 and less than 100 cents, like 42');
@@ -38,11 +35,7 @@ const schema = z.object({
   contracts: contractsText,
   limitPrice: priceText,
   timeInForce: z.enum(acceptedTimesInForce, 'must be one of the options').transform(readTimeInForce),
-  /** Read as UTC. */
-  expiresAt: z
-    .string()
-    .transform((text) => text.replace(' ', 'T'))
-    .refine((text) => text === '' || isLocalTime(text), 'must be a time'),
+  expiresAt: minuteField.optional(),
   postOnly: z.enum(['no', 'yes'], 'must be one of the options'),
   observed: z.enum(['cancel', 'keep'], 'must be one of the options'),
 });
@@ -104,7 +97,6 @@ export function readTicket(
   const given = Object.fromEntries(ticketFields.map((name) => [name, textField(fields, name)]));
   const { contracts, limitPrice, expiresAt, postOnly, observed, ...words } = parseInput(schema, {
     ...given,
-    expiresAt: given.expiresAt ?? '',
     postOnly: given.postOnly ?? 'no',
     observed: given.observed ?? 'cancel',
   });
@@ -120,9 +112,9 @@ export function readTicket(
     if (postOnly === 'yes') throw fieldError('postOnly', 'is only for orders that rest in the book');
     return order;
   }
-  if (isTimed && expiresAt === '') throw fieldError('expiresAt', 'is required for good till time');
+  if (isTimed && !expiresAt) throw fieldError('expiresAt', 'is required for good till time');
   const rest = {
-    expiresAt: isTimed ? new Date(`${expiresAt}Z`) : null,
+    expiresAt: expiresAt ?? null,
     postOnly: postOnly === 'yes',
     cancelOn: cancelCauses.filter((cause) => observed === 'cancel' || cause !== 'observation'),
   };

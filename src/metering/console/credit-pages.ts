@@ -5,7 +5,7 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { subtractDecimals, toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { decimalField, parseInput, text } from '../../core/http/validate.js';
+import { decimalField, minuteField, parseInput, text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
@@ -46,7 +46,6 @@ import { toModeTabs } from '../reports/choices.js';
 import { readAccountView } from '../reports/credits/pages.js';
 import { negate, readLedger, total } from '../reports/credits/ledger.js';
 import { toEntryView, toGrantView } from '../reports/credits/view.js';
-import { minuteField } from './entitlement-pages.js';
 
 /** Offered as check boxes. */
 const MAX_PRODUCTS = 100;
@@ -85,14 +84,13 @@ const grantFields = z.object({
 /** Reports all mistakes together. */
 const when = () => true;
 const isBlank = (value: unknown) => value === undefined || value === '';
-const isTime = (value: unknown) => minuteField.safeParse(value).success;
 const needs = (path: string, isMet: (typed: z.output<typeof grantFields>) => boolean) =>
   z.refine<z.output<typeof grantFields>>(isMet, { path: [path], error: 'is required for a rollover', when });
 const grantSchema = grantFields.check(
   needs('days', ({ percent, days }) => isBlank(percent) || !isBlank(days)),
   needs('percent', ({ percent, days }) => isBlank(days) || !isBlank(percent)),
   needs('expiresAt', (typed) => [typed.percent, typed.days].every(isBlank) || !isBlank(typed.expiresAt)),
-  z.refine(({ startsAt, expiresAt }) => !isTime(startsAt) || !isTime(expiresAt) || expiresAt! > startsAt!, {
+  z.refine(({ startsAt, expiresAt }) => !(expiresAt! <= startsAt!), {
     path: ['expiresAt'],
     error: 'must be later than the start',
     when,
@@ -209,12 +207,11 @@ function readGrant(fields: FormFields): GrantInput & { grantKey: string } {
   const productSlugs = parseInput(z.object({ products: z.array(slugSchema) }), {
     products: listField(fields, 'products').filter((slug) => slug !== ''),
   }).products;
-  const utc = (typedTime: string | undefined) => typedTime && `${typedTime.replace(/Z$/, '')}Z`;
   return {
     ...typed,
     amount: toPrice(toPlainDecimal(amount, 0), 'amount'),
-    startsAt: utc(startsAt),
-    expiresAt: utc(expiresAt),
+    startsAt: startsAt?.toISOString(),
+    expiresAt: expiresAt?.toISOString(),
     ...(productSlugs.length > 0 ? { productSlugs } : {}),
     ...(percent !== undefined && days !== undefined ? { rollover: { percent, for: `P${days}D` } } : {}),
   };

@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { compareDecimals } from '../../core/decimal.js';
-import { parseInput } from '../../core/http/validate.js';
+import { minuteField, parseInput } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
@@ -43,16 +43,6 @@ import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } 
 const cursorSchema = z.object({ cursor: slugSchema.optional() });
 const chosenSchema = z.object({ product: slugSchema.optional() });
 const withdrawSchema = z.strictObject({ product: slugSchema });
-
-const NO_MINUTE = 'must be a time, like 2026-01-31 12:00';
-
-/** A field of the type `minute`, in UTC, with or without seconds. */
-export const minuteField = z
-  .string()
-  .trim()
-  .regex(/^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/, NO_MINUTE)
-  .transform((value) => value.replace(' ', 'T'))
-  .refine((value) => !Number.isNaN(Date.parse(`${value}Z`)), NO_MINUTE);
 
 const grantSchema = z
   .strictObject({
@@ -236,7 +226,5 @@ function toFields(grant: Grant | undefined): FormFields {
 const toField = (at: Date): string => at.toISOString().slice(0, 16);
 
 /** If the minute is unchanged, the seconds stay. */
-function readTime(typed: string | undefined, current: Date | null | undefined): Date | undefined {
-  if (typed === undefined) return undefined;
-  return current && toField(current) === typed ? current : new Date(`${typed}Z`);
-}
+const readTime = (typed: Date | undefined, current: Date | null | undefined): Date | undefined =>
+  typed && current && toField(current) === toField(typed) ? current : typed;

@@ -19,7 +19,7 @@ import type { Source } from '../../accounts/identity/source.js';
 import { isCurrent, readCredits, type CreditGrant } from '../credit-grants/credits.js';
 import type { Context } from '../../core/http/context.js';
 import { cutPage } from '../../core/http/page.js';
-import { nameField, parseInput } from '../../core/http/validate.js';
+import { minuteField, nameField, parseInput } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
   addForm,
@@ -43,7 +43,7 @@ import { getPlan, putPlan, readProducts, requireProducts } from '../plans/plans.
 import { findPlan, listPlans, listTried, listVersions, type Plan } from '../plans/queries.js';
 import type { Definition } from '../plans/schema.js';
 import { listProducts } from '../entitlements/queries.js';
-import { MAX_PRODUCTS, minuteField } from './entitlement-pages.js';
+import { MAX_PRODUCTS } from './entitlement-pages.js';
 import { toCap } from '../entitlements/caps.js';
 import { limitOptions } from './entitlement-rows.js';
 import { planRows, readPlanForm, toFields } from './plan-form.js';
@@ -218,12 +218,11 @@ const checked = z
   .literal('yes', 'must be one of the options')
   .optional()
   .transform((value) => value === 'yes');
-const toInstant = minuteField.transform((typed) => new Date(`${typed}Z`)).optional();
 
 const customerForm = z.object({
   plan: slugSchema.optional(),
-  startsAt: toInstant,
-  anchor: toInstant,
+  startsAt: minuteField.optional(),
+  anchor: minuteField.optional(),
   replace: checked,
   voidGrants: checked,
 });

@@ -11,7 +11,9 @@ import { grantsOf } from '../plans/grants.js';
 import { findPlan, listOrganizationsOn, listVersions } from '../plans/queries.js';
 import type { Definition, PlanGrant } from '../plans/schema.js';
 import { formatDecimal } from '../../core/pages/format.js';
-import { listChanges } from '../plans/view.js';
+import { compareLimits, listChanges } from '../plans/view.js';
+import { namePeriod, nameWindow } from '../window-name.js';
+import { readLimitViews } from '../entitlements/limit-view.js';
 
 /** Those with the most usage in the month. */
 const MAX_CUSTOMERS = 500;
@@ -178,6 +180,17 @@ const selectEffect = (
 const writeCredits = (grants: readonly PlanGrant[]): string =>
   grants.map(({ amount, every }) => `${formatDecimal(amount)} each ${every}`).join(', ') || 'None';
 
+/** Quantities that change, of all usage in windows other than the calendar month, which is beside the cap. */
+const listLimits = (before: Definition, after: Definition) =>
+  after.entitlements.flatMap(({ productSlug, limits }) =>
+    compareLimits(before.entitlements.find((one) => one.productSlug === productSlug)?.limits, limits).flatMap(
+      ({ was, will }) =>
+        was && will && !will.per && will.window !== 'calendar_month'
+          ? [{ productSlug, window: will.window, before: was.quantity, after: will.quantity }]
+          : [],
+    ),
+  );
+
 /** Moving the plan's customers to the definition: its changes for each version, and this month's live usage beside it. */
 export async function readPlanEffect(
   { orm, shards }: Pick<Database, 'shards'> & { orm: Orm },
@@ -214,22 +227,45 @@ export async function readPlanEffect(
   const groups = await Promise.all(
     shards.groups.map((group) => group.select<EffectRow>((t) => selectEffect(plan, period, allowances, t))),
   );
-  const share = ({ quantity, after: most, isGone }: EffectRow) =>
+  const limited = [];
+  for (const { organization: slug, name, row } of customers.slice(0, SHOWN_CUSTOMERS))
+    for (const change of listLimits(befores.get(row.version)!, after)) {
+      const product = products.get(change.productSlug)!;
+      const own = { orgId: row.orgId, productId: product.id, livemode: true, metric: product.usageMetric };
+      const [states = []] = await readLimitViews({ shards }, [own], nowMs);
+      const state = states.find(
+        ({ window, quantity }) => window === nameWindow(change.window) && quantity === change.before,
+      );
+      if (state)
+        limited.push({
+          ...change,
+          slug,
+          name,
+          product: `${product.name}, ${namePeriod(change.window)}`,
+          quantity: state.used,
+          metric: product.usageMetric,
+          isNew: false,
+          isGone: false,
+        });
+    }
+  const share = ({ quantity, after: most, isGone }: Omit<EffectRow, 'version' | 'over' | 'product'>) =>
     isGone && quantity !== '0' ? Infinity : Number(quantity) / Number(most ?? Infinity);
   return {
     month: new Date(monthRange(period).start),
     versions,
-    customers: customers.slice(0, SHOWN_CUSTOMERS).map(({ organization: slug, name, row }) => ({
-      slug,
-      name,
-      version: row.version,
-      before: writeCredits(grantsOf(befores.get(row.version)!, row)),
-      after: writeCredits(grantsOf(after, row)),
-    })),
-    rows: groups
-      .flat()
-      .toSorted((a, b) => share(b) - share(a))
+    customers: customers
+      .map(({ organization: slug, name, row }) => ({
+        slug,
+        name,
+        version: row.version,
+        before: writeCredits(grantsOf(befores.get(row.version)!, row)),
+        after: writeCredits(grantsOf(after, row)),
+      }))
+      .filter((one) => one.before !== one.after)
       .slice(0, SHOWN_CUSTOMERS),
-    over: groups.reduce((sum, [first]) => sum + (first?.over ?? 0), 0),
+    rows: [...groups.flat(), ...limited].toSorted((a, b) => share(b) - share(a)).slice(0, SHOWN_CUSTOMERS),
+    over:
+      groups.reduce((sum, [first]) => sum + (first?.over ?? 0), 0) +
+      limited.filter(({ quantity, after: most }) => compareDecimals(quantity, most) > 0).length,
   };
 }

@@ -1,6 +1,7 @@
 import type { Router } from 'express';
 import { z } from 'zod';
-import { cutPage, toCursor } from '../../core/http/page.js';
+import { compareDecimals, sumDecimals } from '../../core/decimal.js';
+import { toCursor } from '../../core/http/page.js';
 import { dayField, text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
@@ -13,15 +14,8 @@ import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { findOrganization, listOrganizations } from '../../accounts/identity/organizations/queries.js';
 import type { Context } from '../../core/http/context.js';
 import { listCustomers } from '../../console/customer-queries.js';
-import { granularities, listCustomerUsage } from '../reports/operator/queries.js';
-import {
-  keyOf,
-  positionSchema,
-  present,
-  readSteps,
-  toPosition,
-  toUsageCsv,
-} from '../reports/operator/steps.js';
+import { granularities, listCustomerUsage, type CustomerUsage } from '../reports/operator/queries.js';
+import { present, readSteps, toUsageCsv } from '../reports/operator/steps.js';
 import { toModeTabs } from '../reports/choices.js';
 import { closingOf } from '../reports/closing.js';
 import { daysOf, monthPeriod } from '../reports/period.js';
@@ -36,10 +30,14 @@ const MAX_OPTIONS = 200;
 /** Named in an error. */
 const MAX_MATCHES = 20;
 
-const day = dayField('must be a date like 2026-01-31').refine(
-  (date) => date >= '1970',
-  'must be between the years 1970 and 9999',
-);
+const day = dayField().refine((date) => date >= '1970', 'must be between the years 1970 and 9999');
+
+/** The file has all rows. */
+const MAX_ROWS = 5_000;
+/** Of a page's first row. */
+const positionSchema = z.string().regex(/^\d{1,4}$/);
+
+const sorts = ['customer', 'product', 'quantity', 'events', 'credits'] as const;
 
 const querySchema = z.object({
   from: day,
@@ -50,6 +48,10 @@ const querySchema = z.object({
   sum: z.literal('1', 'must be 1').optional(),
   organization: text(254).optional(),
   product: text(200).optional(),
+  sort: z
+    .enum(sorts.flatMap((sort) => [sort, `-${sort}` as const]))
+    .optional()
+    .catch(undefined),
   cursor: z.string().optional(),
 });
 
@@ -114,11 +116,16 @@ async function readResult(
   { chosen, cursor, range, customer, product }: Awaited<ReturnType<typeof readRequest>>,
   nameOf: NameOf,
 ) {
-  const key = decodeKey(cursor, positionSchema);
-  const after = key === undefined ? undefined : toPosition(key);
-  const found = await listCustomerUsage(db, { ...range, after, limit: PAGE_SIZE + 1 });
-  const { page, nextCursor } = cutPage(found, PAGE_SIZE, (last) => toCursor(keyOf(last)));
-  const hasChart = page.length > 0 && after === undefined;
+  const found = await listCustomerUsage(db, { ...range, after: undefined, limit: MAX_ROWS });
+  const total = sumDecimals(found.map(({ credits }) => credits));
+  const hasCredits = found.some(({ credits }) => Number(credits) !== 0);
+  const isTotal = range.granularity === 'total';
+  const sort = chosen.sort ?? (isTotal && hasCredits ? '-credits' : undefined);
+  const start = Number(decodeKey(cursor, positionSchema) ?? 0);
+  const page = sortRows(found, sort, nameOf).slice(start, start + PAGE_SIZE);
+  const hasMore = start + PAGE_SIZE < found.length;
+  const nextCursor = hasMore ? toCursor(String(start + PAGE_SIZE)) : undefined;
+  const hasChart = page.length > 0 && cursor === undefined;
   return {
     chosen,
     customer,
@@ -130,9 +137,16 @@ async function readResult(
       productName: nameOf('product', row.product),
       href: addressOf(row.organization),
       productHref: toAddress(USAGE, { ...chosen, product: row.product }),
+      share: Number(row.credits) / Number(total),
     })),
+    total: isTotal && hasCredits ? total : undefined,
+    isCut: found.length === MAX_ROWS,
+    orderOf: (column: Sort) => ({
+      order: sort === column ? 'ascending' : sort === `-${column}` ? 'descending' : undefined,
+      href: toAddress(USAGE, { ...chosen, sort: nextSort(column, sort) }),
+    }),
     hasChart,
-    hasCredits: page.some(({ credits }) => Number(credits) !== 0),
+    hasCredits,
     drawn: hasChart
       ? await readUsageChart(db, range, {
           customer,
@@ -147,6 +161,31 @@ async function readResult(
     csvHref: toAddress(`${USAGE}.csv`, chosen),
     pager: toPager(USAGE, chosen, { cursor, nextCursor }),
   };
+}
+
+type Sort = (typeof sorts)[number];
+
+const isName = (sort: Sort): sort is 'customer' | 'product' => sort === 'customer' || sort === 'product';
+
+/** Names begin with A, figures with the largest. */
+function nextSort(sort: Sort, current: string | undefined): string {
+  const [first, second] = isName(sort) ? [sort, `-${sort}`] : [`-${sort}`, sort];
+  return current === first ? second : first;
+}
+
+/** Without a sort, the rows stay in order of slug and time. */
+function sortRows(
+  rows: CustomerUsage[],
+  sort: Sort | `-${Sort}` | undefined,
+  nameOf: NameOf,
+): CustomerUsage[] {
+  if (sort === undefined) return rows;
+  const column = sort.replace('-', '') as Sort;
+  const nameIn = (row: CustomerUsage) =>
+    column === 'customer' ? nameOf('organization', row.organization) : nameOf('product', row.product);
+  const compare = (a: CustomerUsage, b: CustomerUsage): number =>
+    isName(column) ? nameIn(a).localeCompare(nameIn(b), 'en') : compareDecimals(a[column], b[column]);
+  return rows.toSorted((a, b) => (sort === column ? compare(a, b) : compare(b, a)));
 }
 
 const monthOfDays = (nowMs: number) => {

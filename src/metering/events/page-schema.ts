@@ -8,14 +8,13 @@ import { MAX_VALUE_LENGTH } from '../entitlements/dimensions.js';
 
 const years = 'of the years 2000 to 2099';
 
-const dayError = `must be a date like 2026-01-31, ${years}`;
-const day = dayField(dayError, '20');
+const day = dayField(`must be a day ${years}, like 29 Nov 2026`, '20');
 const month = z.string().regex(/^20\d\d-(0[1-9]|1[0-2])$/, `must be a month like 2026-01, ${years}`);
 const hour = z.string().regex(/^([01]\d|2[0-3])$/, 'must be an hour from 00 to 23');
 const minute = z
   .string()
   .refine((value) => /^20\d\d-/.test(value) && z.iso.datetime({ local: true }).safeParse(value).success, {
-    error: `must be a time in UTC like 2026-01-31T12:00, ${years}`,
+    error: `must be a time in UTC ${years}, like 2026-01-31T12:00`,
   })
   .transform((time) => (time.endsWith('Z') ? time : `${time}Z`));
 

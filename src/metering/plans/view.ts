@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+import { groupBy } from '../../core/collections.js';
 import type { Orm } from '../../core/db/client.js';
 import { toJson } from '../../core/http/json.js';
 import { formatDecimal } from '../../core/pages/format.js';
@@ -5,7 +7,7 @@ import { listFeatures, mergeFeatures } from '../entitlements/features.js';
 import { defaultThresholds } from '../entitlements/limits.js';
 import { listGrantsOf, type Product } from '../entitlements/queries.js';
 import type { UsageLimit } from '../entitlements/table.js';
-import { nameWindow } from '../window-name.js';
+import { namePeriod, nameWindow } from '../window-name.js';
 import { stateOf } from './organization-plans.js';
 import { readProducts } from './plans.js';
 import { findOrganizationPlan, findPlan } from './queries.js';
@@ -90,7 +92,8 @@ const phrases: { [Field in keyof Values]-?: (value: Values[Field] | undefined) =
       : typeof cap === 'string'
         ? `cap ${formatDecimal(cap)}`
         : `the product’s cap: ${cap.ofProduct === null ? 'none' : formatDecimal(cap.ofProduct)}`,
-  limits: (limits = []) => limits.map(writeLimit).join(', ') || 'no limits',
+  limits: (limits = []) =>
+    limits.map((limit) => `${nameLimit(limit)}: at most ${writeLimit(limit)}`).join(', ') || 'no limits',
   thresholds: (percents) => `warnings at ${(percents ?? defaultThresholds).join(', ')}%`,
   features: (features = {}) =>
     listFeatures(toJson(features))
@@ -107,8 +110,37 @@ const phrases: { [Field in keyof Values]-?: (value: Values[Field] | undefined) =
     grants?.map((grant) => writePart(toGrantPart(grant))).join('; ') ?? 'the plan’s credits',
 };
 
-const writeLimit = ({ quantity, window, enforcement, per }: UsageLimit): string =>
-  `${nameWindow(window)}${per ? ', each subject' : ''}: at most ${formatDecimal(quantity)} (${enforcement === 'block' ? 'blocks' : 'warns'})`;
+const nameLimit = ({ window, per }: UsageLimit): string =>
+  `${namePeriod(window)}${per ? ', each subject' : ''}`;
+
+const writeLimit = ({ quantity, enforcement }: UsageLimit): string =>
+  `${formatDecimal(quantity)} (${enforcement === 'block' ? 'blocks' : 'warns'})`;
+
+/** Those of one window are the same limit, in their order. */
+export function compareLimits(before: readonly UsageLimit[] = [], after: readonly UsageLimit[] = []) {
+  const without = (some: readonly UsageLimit[], others: readonly UsageLimit[]) =>
+    groupBy(
+      some.filter((one) => !others.some((other) => isDeepStrictEqual(one, other))),
+      nameLimit,
+    );
+  const [old, wanted] = [without(before, after), without(after, before)];
+  return [...new Set([...old.keys(), ...wanted.keys()])].flatMap((name) => {
+    const [was = [], will = []] = [old.get(name), wanted.get(name)];
+    return Array.from({ length: Math.max(was.length, will.length) }, (_, i) => ({
+      name,
+      was: was[i],
+      will: will[i],
+    }));
+  });
+}
+
+function writeLimitChange({ name, was, will }: ReturnType<typeof compareLimits>[number]): string {
+  const write =
+    was?.enforcement === will?.enforcement
+      ? ({ quantity }: UsageLimit) => formatDecimal(quantity)
+      : writeLimit;
+  return `${name}: ${was ? write(was) : 'no limit'} → ${will ? write(will) : 'no limit'}`;
+}
 
 const write = (field: string, value: unknown): string =>
   (phrases[field as keyof Values] as (value: unknown) => string)(value);
@@ -137,6 +169,13 @@ export async function listChanges(
     if (!from) return [{ sign: '+', text: writePart(to), productSlug }];
     const changes = [...new Set([...Object.keys(from.fields), ...Object.keys(to.fields)])].flatMap(
       (field): ChangeLine[] => {
+        if (field === 'limits')
+          return compareLimits((from.fields as Values).limits, (to.fields as Values).limits).map(
+            (change) => ({
+              sign: '~',
+              text: `${to.title}, ${writeLimitChange(change)}`,
+            }),
+          );
         const [was, will] = [from, to].map(({ fields }) => write(field, fields[field]));
         const isCap = field === 'unitCap';
         const text = `${to.title}: ${was} → ${will}`;

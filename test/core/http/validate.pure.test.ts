@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { AppError } from '../../../src/core/errors.js';
-import { dayField, parseInput, readDay, text } from '../../../src/core/http/validate.js';
+import { dayField, minuteField, parseInput, readDay, text } from '../../../src/core/http/validate.js';
 
 const schema = z.strictObject({ name: text(5), sizes: z.array(z.number()).optional() });
 
@@ -53,4 +53,18 @@ it.each([
 ])('reads the day %j as %s', (typed, day) => {
   const read = readDay(typed, Date.parse('2026-11-30T23:59:59Z'));
   expect(dayField('must be a day').safeParse(read).data).toBe(day);
+});
+
+it.each([
+  ['2026-11-29 12:00', '2026-11-29T12:00:00.000Z'],
+  ['2026-11-29T12:00:30', '2026-11-29T12:00:30.000Z'],
+  [' 29 Nov 2026 12:00 ', '2026-11-29T12:00:00.000Z'],
+  ['29 Nov 2026, 12:00 UTC', '2026-11-29T12:00:00.000Z'],
+  ['31 Feb 2026 12:00', undefined],
+  ['29 Nov 2026 25:00', undefined],
+  ['29 Nov 12:00', undefined],
+  ['today 12:00', undefined],
+  ['29 Nov 2026', undefined],
+])('reads the time %j as %s', (typed, time) => {
+  expect(minuteField.safeParse(typed).data?.toISOString()).toBe(time);
 });

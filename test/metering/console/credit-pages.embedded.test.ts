@@ -170,7 +170,7 @@ describe('a grant', () => {
     [{ amount: '0.1234567890123' }, 'amount', 'Must have at most 12 decimal places.'],
     [{ startsAt: '2020-01-01T00:00' }, 'startsAt', 'Must not be before now'],
     [{ expiresAt: '2020-01-01T00:00' }, 'expiresAt', 'Must be later than the start'],
-    [{ expiresAt: 'tomorrow' }, 'expiresAt', 'Must be a time, like 2026-01-31 12:00.'],
+    [{ expiresAt: 'tomorrow' }, 'expiresAt', 'Must be a time, like 29 Nov 2026 12:00.'],
     [{ percent: '50' }, 'days', 'Required for a rollover.'],
     [
       { percent: '101', days: '3', expiresAt: '2126-01-01T00:00' },

@@ -257,8 +257,8 @@ describe('the page', () => {
   it.each([
     ['?range=week', 'Must be day, last7, last30, month or custom.'],
     ['?mode=both', 'Must be live or test.'],
-    ['?range=day&date=2031-02-30', 'Must be a date like 2026-01-31'],
-    ['?range=day&date=%00', 'Must be a date'],
+    ['?range=day&date=2031-02-30', 'Must be a day of the years 2000 to 2099, like 29 Nov 2026'],
+    ['?range=day&date=%00', 'Must be a day'],
     ['?range=month&month=March', 'Must be a month like 2026-01'],
     ['?range=custom&from=2031-01-01', 'Required.'],
     ['?range=custom&from=2031-01-02&to=2031-01-01', 'Must not be before the first day.'],
@@ -480,7 +480,7 @@ it('a wrong day is named beside its field, and no other period is shown', async 
   await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity: 7 })]);
   const page = await open('?range=custom&from=2031-13-45&to=2031-03-15');
   expect(page.status).toBe(400);
-  expect(textOf(page.text)).toContain('Must be a date like');
+  expect(textOf(page.text)).toContain('Must be a day of the years');
   expect(textOf(page.text)).not.toMatch(/Used 7 calls|March 2031/);
 });
 

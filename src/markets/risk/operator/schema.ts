@@ -36,7 +36,7 @@ const moneyPattern = '^(0|[1-9]\\d{0,8})(\\.\\d{1,6})?$';
 const moneyField = (limit: Limit, description: string) =>
   z
     .string()
-    .regex(new RegExp(moneyPattern), 'must be an amount in dollars as text, like "250.00"')
+    .regex(new RegExp(moneyPattern), 'must be an amount in dollars, like 250.00')
     .meta({ pattern: moneyPattern })
     .nullable()
     .optional()

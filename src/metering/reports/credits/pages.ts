@@ -74,7 +74,7 @@ export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
   return toAccountView(credits, pace, now);
 }
 
-const day = dayField('must be a date like 2026-01-31, of the years 2000 to 2099', '20');
+const day = dayField('must be a day of the years 2000 to 2099, like 29 Nov 2026', '20');
 
 const ledgerSchema = z.object({
   mode: mode.default('live'),
