@@ -31,7 +31,7 @@ describe('/', () => {
     }
     expect(text).not.toContain('-sS');
     for (const language of ['curl', 'typescript', 'python'])
-      expect(text).toMatch(new RegExp(`class="language-${language}">[^<]*<span class="hl-`));
+      expect(text).toMatch(new RegExp(`class="language-${language}">(?:(?!</code>)[^])*<span class="hl-`));
     expect(text).toContain('href="/login"');
     expect(text).toContain('href="/docs"');
     expect(text).not.toContain('Try the demo');

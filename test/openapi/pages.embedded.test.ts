@@ -136,14 +136,24 @@ describe('/docs', () => {
     expect(seen.size).toBe(50);
   });
 
-  it('lists each request on a line of its own, and each field of a request once', async () => {
+  it('says what Gauge is and where to start, before the guides and the groups of the reference', async () => {
     const home = await (await ask('/docs')).text();
     expect(home).toMatch(
-      /<li><span class="method"[^>]*>POST<\/span>\s*<a href="\/docs\/reference\/usage#recordUsageEvents">[^<]+<\/a><\/li>/,
+      /Gauge counts what.*<ol class="docs-starts">.*href="\/docs\/start".*id="guides".*id="reference"/s,
     );
+    expect(home).toMatch(/href="\/docs\/reference\/usage">Usage<\/a>\s*<span class="quiet">\d+ requests/);
+    expect(home).toMatch(/href="\/docs\/reference\/operator-plans">Plans<\/a>/);
+    expect(home).not.toContain('](');
     expect(home).toMatch(/<footer class="foot">.*href="\/docs\/errors"/s);
+  });
+
+  it('lists each request on a line of its own, and each field of a request once', async () => {
+    const reference = await (await ask('/docs/reference/usage')).text();
+    expect(reference).toMatch(
+      /<li>\s*<span class="method"[^>]*>POST<\/span>\s*<a href="#recordUsageEvents">[^<]+<\/a>/,
+    );
     const [, request] = /id="recordUsageEvents"(.*?)<h3>Responses/s.exec(
-      await (await ask('/docs/reference/usage')).text(),
+      reference.split('class="operation"', 2)[1]!,
     )!;
     const fields = [...request!.matchAll(/<dt>\s*<code>([^<]+)/g)].map(([, name]) => name);
     expect(fields).toContain('events[].metric');
@@ -349,6 +359,15 @@ it('lists every address of a split group on its overview', async () => {
   for (const { operationId, tag } of (await describeService(products)).routes)
     if (tag === 'Operator')
       expect(html).toMatch(new RegExp(`href="/docs/reference/operator-[a-z-]+#${operationId}"`));
+});
+
+it('lets readers copy each response, and keeps a backslash beside the word before it', async () => {
+  const html = await (await ask('/docs/plans')).text();
+  const answers = html.match(/<code id="[\w-]+-answer"/g)!;
+  expect(answers.length).toBeGreaterThan(2);
+  expect(html.match(/data-copy="[\w-]+-answer"/g)).toHaveLength(answers.length);
+  expect(html).toContain('<span class="nowrap"> \\</span>\n');
+  expect(html).not.toMatch(/ \\\n/);
 });
 
 it('leads from each guide to the one before and the one after it', async () => {
