@@ -14,9 +14,15 @@ import {
   type Reader,
 } from './documentation-views.js';
 
-const MAX_RESULTS = 30;
-/** Points of a result that a wrong address leads to: its title begins with one of the address's words. */
-const NEAR_MISS = 15;
+/** In each group. */
+const MAX_RESULTS = 8;
+const groupOf = {
+  Guide: 'Guides',
+  Request: 'Reference',
+  Field: 'Reference',
+  Error: 'Errors',
+  Message: 'Webhook messages',
+};
 
 export function createDocumentationPages(
   describe: () => Promise<ServiceDocuments>,
@@ -47,10 +53,10 @@ export function createDocumentationPages(
   async function renderSearch(
     q: string,
     error: string | undefined,
-    { title, least }: { title: string; least?: number } = { title: 'Search' },
+    { title, fields }: { title: string; fields?: string[] } = { title: 'Search' },
   ): Promise<Buffer> {
     const isAsked = error === undefined && q.trim() !== '';
-    const found = isAsked ? (await readSearch())(q, MAX_RESULTS + 1, least) : undefined;
+    const found = isAsked ? (await readSearch())(q, fields) : undefined;
     const view = {
       title,
       description: '',
@@ -58,15 +64,20 @@ export function createDocumentationPages(
       contents: [],
       q,
       error,
-      found: found?.slice(0, MAX_RESULTS),
-      isCut: found !== undefined && found.length > MAX_RESULTS,
+      groups:
+        found &&
+        [...groupBy(found, ({ kind }) => groupOf[kind])].map(([heading, all]) => ({
+          heading,
+          count: all.length,
+          results: all.slice(0, MAX_RESULTS),
+        })),
     };
     return renderInLayout('search', view, (await describe()).reference);
   }
 
-  /** Suggests pages about the words of the address. */
+  /** Suggests pages whose titles have the words of the address. */
   const renderMissing = (name: string) =>
-    renderSearch(name.replaceAll('-', ' '), undefined, { title: 'Page not found', least: NEAR_MISS });
+    renderSearch(name.replaceAll('-', ' '), undefined, { title: 'Page not found', fields: ['title'] });
 
   return { renderPage, renderSearch, renderMissing };
 }

@@ -237,8 +237,8 @@ describe('/docs/search', async () => {
   const html = { accept: 'text/html' };
   const search = (q: string) => ask(`/docs/search?q=${encodeURIComponent(q)}`, html);
   const linksOf = async (q: string) => {
-    const [, results = ''] = (await (await search(q)).text()).split(/<ol class="found">|<\/ol>/);
-    return [...results.matchAll(/<a href="([^"]+)"/g)].map((match) => match[1]!);
+    const [, found = ''] = (await (await search(q)).text()).split('<p role="status"');
+    return [...found.matchAll(/<li>.*?<a href="([^"]+)"/gs)].map((match) => match[1]!);
   };
 
   it.each([
@@ -305,8 +305,20 @@ describe('/docs/search', async () => {
     ['embed', 'portal'],
     ['iframe', 'portal'],
     ['customer portal', 'portal'],
+    ['overage', 'credits'],
+    ['quota', 'limits'],
+    ['webhok', 'webhooks'],
   ])('leads from %s to the guide first: %s', async (q, guide) => {
     expect((await linksOf(q))[0]?.split('#')[0]).toBe(`/docs/${guide}`);
+  });
+
+  it('groups results, the best group first', async () => {
+    const groupsOf = async (q: string) =>
+      [...(await (await search(q)).text()).matchAll(/<h3>([^<]+)<\/h3>\s*<ol/g)].map(
+        ([, heading]) => heading,
+      );
+    expect(await groupsOf('idempotencyKey')).toEqual(['Reference', 'Guides']);
+    expect((await groupsOf('rate_limited'))[0]).toBe('Errors');
   });
 
   it('leads only to places that exist', async () => {
