@@ -2,7 +2,6 @@ import { groupBy } from '../core/collections.js';
 import type { Reference } from '../core/reference/described.js';
 import { createSearch } from '../core/reference/search.js';
 import { once } from '../core/steps.js';
-import { listEntries } from './documentation-search.js';
 import { listTopics } from './documentation-topics.js';
 import {
   listGroups,
@@ -48,7 +47,10 @@ export function createDocumentationPages(
     return Buffer.from(await renderTemplate('layout', values));
   }
 
-  const readSearch = once(async () => createSearch(await listEntries(await describe())));
+  const readSearch = once(async () => {
+    const { listEntries } = await import('./documentation-search.js');
+    return createSearch(await listEntries(await describe()));
+  });
 
   async function renderSearch(
     q: string,

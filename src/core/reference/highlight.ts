@@ -36,7 +36,7 @@ const characters: Record<string, string> = {
   '&#39;': "'",
   '&amp;': '&',
 };
-const toPlain = (html: string): string =>
+export const toPlain = (html: string): string =>
   html.replaceAll(/&(lt|gt|amp|quot|#34|#39);/g, (entity) => characters[entity]!);
 
 /** HTML with classes for the colours. */
