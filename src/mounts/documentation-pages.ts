@@ -14,14 +14,7 @@ import {
 } from './documentation-views.js';
 
 /** In each group. */
-const MAX_RESULTS = 8;
-const groupOf = {
-  Guide: 'Guides',
-  Request: 'Reference',
-  Field: 'Reference',
-  Error: 'Errors',
-  Message: 'Webhook messages',
-};
+const MAX_RESULTS = 6;
 
 export function createDocumentationPages(
   describe: () => Promise<ServiceDocuments>,
@@ -68,7 +61,7 @@ export function createDocumentationPages(
       error,
       groups:
         found &&
-        [...groupBy(found, ({ kind }) => groupOf[kind])].map(([heading, all]) => ({
+        [...groupBy(found, ({ kind }) => `${kind}s`)].map(([heading, all]) => ({
           heading,
           count: all.length,
           results: all.slice(0, MAX_RESULTS),

@@ -317,7 +317,7 @@ describe('/docs/search', async () => {
       [...(await (await search(q)).text()).matchAll(/<h3>([^<]+)<\/h3>\s*<ol/g)].map(
         ([, heading]) => heading,
       );
-    expect(await groupsOf('idempotencyKey')).toEqual(['Reference', 'Guides']);
+    expect(await groupsOf('idempotencyKey')).toEqual(['Fields', 'Guides', 'Requests']);
     expect((await groupsOf('rate_limited'))[0]).toBe('Errors');
   });
 

@@ -49,13 +49,10 @@ const toTerms = (word: string): string[] =>
 
 /** @returns results that contain every significant word of the query or a synonym of it, best first */
 export function createSearch(entries: readonly SearchEntry[]) {
-  const index = new MiniSearch({
-    fields: ['title', 'words', 'context', 'text'],
-    tokenize,
-    processTerm: toTerms,
-  });
+  const all = ['title', 'words', 'context', 'text'];
+  const index = new MiniSearch({ fields: all, tokenize, processTerm: toTerms });
   index.addAll(entries.map((entry, id) => ({ ...entry, id, words: entry.words?.join(' ') })));
-  return (query: string, fields = ['title', 'words', 'context', 'text']) => {
+  return (query: string, fields = all) => {
     const phrase = query.trim().toLowerCase();
     const typed = tokenize(phrase);
     const telling = typed.filter((word) => !fillers.has(word));
