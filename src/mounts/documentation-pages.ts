@@ -2,7 +2,6 @@ import { groupBy } from '../core/collections.js';
 import type { Reference } from '../core/reference/described.js';
 import { createSearch } from '../core/reference/search.js';
 import { once } from '../core/steps.js';
-import { listEntries } from './documentation-search.js';
 import { listTopics } from './documentation-topics.js';
 import {
   listGroups,
@@ -14,9 +13,8 @@ import {
   type Reader,
 } from './documentation-views.js';
 
-const MAX_RESULTS = 30;
-/** Points of a result that a wrong address leads to: its title begins with one of the address's words. */
-const NEAR_MISS = 15;
+/** In each group. */
+const MAX_RESULTS = 6;
 
 export function createDocumentationPages(
   describe: () => Promise<ServiceDocuments>,
@@ -42,15 +40,18 @@ export function createDocumentationPages(
     return Buffer.from(await renderTemplate('layout', values));
   }
 
-  const readSearch = once(async () => createSearch(await listEntries(await describe())));
+  const readSearch = once(async () => {
+    const { listEntries } = await import('./documentation-search.js');
+    return createSearch(await listEntries(await describe()));
+  });
 
   async function renderSearch(
     q: string,
     error: string | undefined,
-    { title, least }: { title: string; least?: number } = { title: 'Search' },
+    { title, fields }: { title: string; fields?: string[] } = { title: 'Search' },
   ): Promise<Buffer> {
     const isAsked = error === undefined && q.trim() !== '';
-    const found = isAsked ? (await readSearch())(q, MAX_RESULTS + 1, least) : undefined;
+    const found = isAsked ? (await readSearch())(q, fields) : undefined;
     const view = {
       title,
       description: '',
@@ -58,15 +59,20 @@ export function createDocumentationPages(
       contents: [],
       q,
       error,
-      found: found?.slice(0, MAX_RESULTS),
-      isCut: found !== undefined && found.length > MAX_RESULTS,
+      groups:
+        found &&
+        [...groupBy(found, ({ kind }) => `${kind}s`)].map(([heading, all]) => ({
+          heading,
+          count: all.length,
+          results: all.slice(0, MAX_RESULTS),
+        })),
     };
     return renderInLayout('search', view, (await describe()).reference);
   }
 
-  /** Suggests pages about the words of the address. */
+  /** Suggests pages whose titles have the words of the address. */
   const renderMissing = (name: string) =>
-    renderSearch(name.replaceAll('-', ' '), undefined, { title: 'Page not found', least: NEAR_MISS });
+    renderSearch(name.replaceAll('-', ' '), undefined, { title: 'Page not found', fields: ['title'] });
 
   return { renderPage, renderSearch, renderMissing };
 }

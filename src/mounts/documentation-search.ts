@@ -1,5 +1,7 @@
 import { groupBy } from '../core/collections.js';
 import { formatCount } from '../core/pages/format.js';
+import { toPlain } from '../core/reference/highlight.js';
+import type * as Reader from '../core/reference/reader.js';
 import type { SearchEntry } from '../core/reference/search.js';
 import { listTopics } from './documentation-topics.js';
 import {
@@ -83,16 +85,10 @@ async function listGuideEntries(described: ServiceDocuments): Promise<SearchEntr
   return entries;
 }
 
-interface DescribedOperation {
-  summary: string;
-  href: string;
-  parameters: { name: string; description: string }[];
-  body?: { fields: { name: string; description: string }[] } | undefined;
-  answers: { fields: { name: string; description: string }[] }[];
-}
-
 /** One entry for all fields with the same name. It links to the first request that describes the field. */
-function listFields(operations: DescribedOperation[]): SearchEntry[] {
+function listFields(
+  operations: readonly (ReturnType<typeof Reader.describeOperations>[number] & { href: string })[],
+): SearchEntry[] {
   const all = operations.flatMap((operation) =>
     [operation.parameters, operation.body?.fields ?? [], ...operation.answers.map(({ fields }) => fields)]
       .flat()
@@ -111,14 +107,9 @@ function listFields(operations: DescribedOperation[]): SearchEntry[] {
   });
 }
 
-const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'", '#34': '"' };
-
 /** Leaves out code blocks. */
 const toText = (html: string): string =>
-  html
-    .replaceAll(/<section class="example">[\s\S]*?<\/section>/g, ' ')
-    .replaceAll(/<[^>]*>/g, ' ')
-    .replaceAll(/&([#\w]+);/g, (match, name: string) => entities[name] ?? match)
+  toPlain(html.replaceAll(/<section class="example">[\s\S]*?<\/section>/g, ' ').replaceAll(/<[^>]*>/g, ' '))
     .replaceAll(/\s+/g, ' ')
     .replaceAll(/ ([.,:;)])/g, '$1')
     .trim();

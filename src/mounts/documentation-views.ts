@@ -4,6 +4,7 @@ import { STATUS_CODES } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import { groupBy } from '../core/collections.js';
+import { formatCount } from '../core/pages/format.js';
 import type { ErrorCode } from '../core/errors.js';
 import type { Reference, SentExample } from '../core/reference/described.js';
 import type { OpenApiDocument } from '../core/reference/document.js';
@@ -51,16 +52,18 @@ export async function makeView(
   const clients = `${reader.origin}/clients`;
   const wheel = `${clients}/gauge_client-${document.info.version}-py3-none-any.whl`;
   if (kind === 'index') {
-    const groups = (await listGroups(reference)).map(({ routes, ...group }) => ({
-      ...group,
-      operations: routes.map(toListed),
+    const groups = (await listGroups(reference)).map(({ id, tag, description: words, routes, parts }) => ({
+      id,
+      tag,
+      summary: firstSentence(words),
+      count: formatCount(routes.length, 'request'),
+      parts,
     }));
     const tasks = Object.fromEntries(groupBy(shown, ({ task }) => task));
-    const byId = Object.fromEntries(shown.map((topic) => [topic.id, topic]));
     const description =
       'Guides and the reference of Gauge’s API, with examples in curl, TypeScript and Python.';
     const view = { title: 'Documentation', description, template: 'index', contents: [] };
-    return { ...view, groups, tasks, topics: byId };
+    return { ...view, groups, tasks };
   }
   const topic = shown.find((each) => each.id === id);
   if (!topic) return undefined;
@@ -102,7 +105,8 @@ function forFirstTry(example: SentExample, { own }: Reader): SentExample {
   return { ...example, request: { ...request, ...(recent ? { body: recent } : {}), credential: 'testKey' } };
 }
 
-const firstSentence = (markdown: string): string => markdown.replaceAll('`', '').split(/(?<=\.)\s/, 1)[0]!;
+const firstSentence = (markdown: string): string =>
+  markdown.replaceAll(/`|\[(.*?)\]\(.*?\)/g, '$1').split(/(?<=\.)\s/, 1)[0]!;
 
 const toListed = ({ operationId, method, path, summary }: Reference['routes'][number]) => ({
   id: operationId,

@@ -4,7 +4,6 @@ import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import { createRouter } from '../core/http/router.js';
-import helmet from 'helmet';
 import { z } from 'zod';
 import { createRecentMap } from '../core/collections.js';
 import { AppError } from '../core/errors.js';
@@ -12,6 +11,7 @@ import type { Context } from '../core/http/context.js';
 import { perAddressLimit } from '../core/http/rate-limit.js';
 import { createAssets } from '../core/http/assets.js';
 import { createSharedContent, sendSharedContent, type SharedContent } from '../core/http/encoding.js';
+import { helmetFor } from '../core/http/headers.js';
 import { originOf, hasCopy, prefersHtml, publicAddressOf } from '../core/http/request.js';
 import { parseInput, text } from '../core/http/validate.js';
 import { nothingHere } from '../core/http/problem.js';
@@ -34,7 +34,10 @@ interface Documents {
 
 const documentRoute = { method: 'get', tag: 'Service', credential: 'none', limit: 'documents' } as const;
 
-const htmlPage = { 200: { description: 'The page.', content: { 'text/html': null } } };
+const pageRoute = {
+  ...documentRoute,
+  responses: { 200: { description: 'The page.', content: { 'text/html': null } } },
+};
 
 const searchQuery = z.strictObject({
   q: text(100, 0).optional().meta({ description: 'Words to find, up to 100 characters.' }),
@@ -56,36 +59,32 @@ export const documentationRoutes = [
     },
   }),
   defineRoute({
-    ...documentRoute,
+    ...pageRoute,
     path: '/docs',
     operationId: 'getDocumentation',
-    responses: htmlPage,
     handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, 'index'),
   }),
   defineRoute({
-    ...documentRoute,
+    ...pageRoute,
     path: '/docs/search',
     operationId: 'searchDocumentation',
     query: searchQuery,
-    responses: htmlPage,
     handler: (deps: Documents) => (req, res) => deps.sendSearch(req, res),
   }),
   defineRoute({
-    ...documentRoute,
+    ...pageRoute,
     path: '/docs/{topic}',
     operationId: 'getTopic',
     params: z.object({
       topic: z.enum(topics.map(({ id }) => id)).meta({ description: 'The name in the link from `/docs`.' }),
     }),
-    responses: htmlPage,
     handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, `topics/${req.params.topic}`),
   }),
   defineRoute({
-    ...documentRoute,
+    ...pageRoute,
     path: '/docs/reference/{group}',
     operationId: 'getReference',
     params: z.object({ group: z.string().meta({ description: 'The name in the link from `/docs`.' }) }),
-    responses: htmlPage,
     handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, `reference/${req.params.group}`),
   }),
   defineRoute({
@@ -137,7 +136,8 @@ export function documentationRouter(
   const router = createRouter();
   router.use(
     ['/openapi.json', '/docs', clientsPath],
-    securityHeaders,
+    // No inline scripts or styles.
+    helmetFor("'self'"),
     perAddressLimit(context, { name: 'documents', perMinute, calls }),
   );
   router.use(clientsPath, express.static(clientFolder, { redirect: false, index: false }), otherClientFiles);
@@ -248,25 +248,6 @@ function listAssets() {
     file('assets/preview.png'),
   ];
 }
-
-/** No inline scripts or styles. */
-const securityHeaders = helmet({
-  contentSecurityPolicy: {
-    useDefaults: false,
-    directives: {
-      'default-src': ["'none'"],
-      'script-src': ["'self'"],
-      'style-src': ["'self'"],
-      'img-src': ["'self'", 'data:'],
-      'font-src': ["'self'"],
-      'connect-src': ["'self'"],
-      'form-action': ["'self'"],
-      'frame-ancestors': ["'none'"],
-      'base-uri': ["'none'"],
-    },
-  },
-  referrerPolicy: { policy: 'same-origin' },
-});
 
 function toSent(document: OpenApiDocument): { body: SharedContent; etag: string } {
   const json = JSON.stringify(document);

@@ -22,11 +22,28 @@ const devices = [
   { suffix: '-phone', viewport: { width: 390, height: 844 } },
 ];
 
-/** Shown on the front page: from the top left of an element, in the size that its template names. */
-const parts: Record<string, { from: string; width: number; height: number }> = {
-  usage: { from: '#usage > .stack-wide', width: 706, height: 626 },
-  markets: { from: '.desk-market', width: 788, height: 600 },
-  customers: { from: '.page-head', width: 671, height: 557 },
+/** From the top left of an element. */
+interface Part {
+  from: string;
+  width: number;
+  height: number;
+}
+
+/** Shown on the front page, by the suffix of the device, in the sizes that its templates name. */
+const onPhone = { width: 388, height: 430 };
+const parts: Record<string, Record<string, Part>> = {
+  usage: {
+    '': { from: '.tiles', width: 1038, height: 518 },
+    '-phone': { from: '#usage > .stack-wide', ...onPhone },
+  },
+  markets: {
+    '': { from: '.desk-market', width: 470, height: 390 },
+    '-phone': { from: ':has(> #opportunities)', ...onPhone },
+  },
+  customers: {
+    '': { from: '.page-head', width: 671, height: 557 },
+    '-phone': { from: 'table', ...onPhone },
+  },
 };
 
 const dataDir = await mkdtemp(join(tmpdir(), 'gauge-screenshots-'));
@@ -70,22 +87,23 @@ async function picture(page: Page, name: string, show: Show): Promise<void> {
       await page.setViewportSize(viewport);
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       await page.screenshot({ path: join(folder, `${name}${suffix}-${colorScheme}.png`) });
-      if (suffix === '' && parts[name])
-        await savePart(page, parts[name], `screen-${name}-${colorScheme}.webp`);
+      const part = parts[name]?.[suffix];
+      if (part) await savePart(page, part, `screen-${name}${suffix}-${colorScheme}.webp`);
     }
   }
   console.log(name);
 }
 
 /** Playwright itself saves no WebP. */
-async function savePart(page: Page, { from, ...size }: (typeof parts)[string], file: string): Promise<void> {
+async function savePart(page: Page, { from, ...size }: Part, file: string): Promise<void> {
   const { x, y } = (await page.locator(from).first().boundingBox())!;
   const margin = 11;
   const session = await page.context().newCDPSession(page);
   const { data } = await session.send('Page.captureScreenshot', {
     format: 'webp',
     quality: 80,
-    clip: { x: x - margin, y: y - margin, ...size, scale: 1 },
+    // Sharp on screens with more pixels, too.
+    clip: { x: x - margin, y: y - margin, ...size, scale: 2 },
     captureBeyondViewport: true,
   });
   await writeFile(join(assets, file), data, 'base64');

@@ -68,7 +68,7 @@ describe('/docs', () => {
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self' data:",
+        "img-src 'self'",
         "font-src 'self'",
         "connect-src 'self'",
         "form-action 'self'",
@@ -136,14 +136,24 @@ describe('/docs', () => {
     expect(seen.size).toBe(50);
   });
 
-  it('lists each request on a line of its own, and each field of a request once', async () => {
+  it('says what Gauge is and where to start, before the guides and the groups of the reference', async () => {
     const home = await (await ask('/docs')).text();
     expect(home).toMatch(
-      /<li><span class="method"[^>]*>POST<\/span>\s*<a href="\/docs\/reference\/usage#recordUsageEvents">[^<]+<\/a><\/li>/,
+      /Gauge counts what.*<ol class="docs-starts">.*href="\/docs\/start".*id="guides".*id="reference"/s,
     );
+    expect(home).toMatch(/href="\/docs\/reference\/usage">Usage<\/a>\s*<span class="quiet">\d+ requests/);
+    expect(home).toMatch(/href="\/docs\/reference\/operator-plans">Plans<\/a>/);
+    expect(home).not.toContain('](');
     expect(home).toMatch(/<footer class="foot">.*href="\/docs\/errors"/s);
+  });
+
+  it('lists each request on a line of its own, and each field of a request once', async () => {
+    const reference = await (await ask('/docs/reference/usage')).text();
+    expect(reference).toMatch(
+      /<li>\s*<span class="method"[^>]*>POST<\/span>\s*<a href="#recordUsageEvents">[^<]+<\/a>/,
+    );
     const [, request] = /id="recordUsageEvents"(.*?)<h3>Responses/s.exec(
-      await (await ask('/docs/reference/usage')).text(),
+      reference.split('class="operation"', 2)[1]!,
     )!;
     const fields = [...request!.matchAll(/<dt>\s*<code>([^<]+)/g)].map(([, name]) => name);
     expect(fields).toContain('events[].metric');
@@ -227,8 +237,8 @@ describe('/docs/search', async () => {
   const html = { accept: 'text/html' };
   const search = (q: string) => ask(`/docs/search?q=${encodeURIComponent(q)}`, html);
   const linksOf = async (q: string) => {
-    const [, results = ''] = (await (await search(q)).text()).split(/<ol class="found">|<\/ol>/);
-    return [...results.matchAll(/<a href="([^"]+)"/g)].map((match) => match[1]!);
+    const [, found = ''] = (await (await search(q)).text()).split('<p role="status"');
+    return [...found.matchAll(/<li>.*?<a href="([^"]+)"/gs)].map((match) => match[1]!);
   };
 
   it.each([
@@ -295,8 +305,20 @@ describe('/docs/search', async () => {
     ['embed', 'portal'],
     ['iframe', 'portal'],
     ['customer portal', 'portal'],
+    ['overage', 'credits'],
+    ['quota', 'limits'],
+    ['webhok', 'webhooks'],
   ])('leads from %s to the guide first: %s', async (q, guide) => {
     expect((await linksOf(q))[0]?.split('#')[0]).toBe(`/docs/${guide}`);
+  });
+
+  it('groups results, the best group first', async () => {
+    const groupsOf = async (q: string) =>
+      [...(await (await search(q)).text()).matchAll(/<h3>([^<]+)<\/h3>\s*<ol/g)].map(
+        ([, heading]) => heading,
+      );
+    expect(await groupsOf('idempotencyKey')).toEqual(['Fields', 'Guides', 'Requests']);
+    expect((await groupsOf('rate_limited'))[0]).toBe('Errors');
   });
 
   it('leads only to places that exist', async () => {
@@ -349,6 +371,15 @@ it('lists every address of a split group on its overview', async () => {
   for (const { operationId, tag } of (await describeService(products)).routes)
     if (tag === 'Operator')
       expect(html).toMatch(new RegExp(`href="/docs/reference/operator-[a-z-]+#${operationId}"`));
+});
+
+it('lets readers copy each response, and keeps a backslash beside the word before it', async () => {
+  const html = await (await ask('/docs/plans')).text();
+  const answers = html.match(/<code id="[\w-]+-answer"/g)!;
+  expect(answers.length).toBeGreaterThan(2);
+  expect(html.match(/data-copy="[\w-]+-answer"/g)).toHaveLength(answers.length);
+  expect(html).toContain('<span class="nowrap"> \\</span>\n');
+  expect(html).not.toMatch(/ \\\n/);
 });
 
 it('leads from each guide to the one before and the one after it', async () => {

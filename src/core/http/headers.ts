@@ -8,7 +8,31 @@ import { compressionLevels } from './encoding.js';
 
 const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).locals.nonce as string}'`;
 
-/** The referrer policy is `same-origin`: with helmet's `no-referrer`, Chrome posts forms with `Origin: null`. */
+/**
+ * The referrer policy is `same-origin`: with helmet's `no-referrer`, Chrome posts forms with `Origin: null`.
+ * @param code the source of scripts and styles; modules that they import are also allowed
+ */
+export const helmetFor = (code: string | typeof nonceOf, ancestors: readonly string[] = []) =>
+  helmet({
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        defaultSrc: ["'none'"],
+        scriptSrc: [code],
+        styleSrc: [code],
+        imgSrc: ["'self'"],
+        fontSrc: ["'self'"],
+        connectSrc: ["'self'"],
+        formAction: ["'self'"],
+        frameAncestors: ancestors.length === 0 ? ["'none'"] : [...ancestors],
+        baseUri: ["'none'"],
+      },
+    },
+    referrerPolicy: { policy: 'same-origin' },
+    // Would also keep the page out of the ancestors' frames.
+    ...(ancestors.length === 0 ? {} : { xFrameOptions: false }),
+  });
+
 /** @param ancestors the origins on which a page may be in a frame */
 export function pageHeaders(ancestors: readonly string[] = []): Router {
   const router = createRouter();
@@ -19,28 +43,7 @@ export function pageHeaders(ancestors: readonly string[] = []): Router {
     res.setHeader('Cache-Control', 'no-store');
     next();
   });
-  router.use(
-    helmet({
-      contentSecurityPolicy: {
-        useDefaults: false,
-        directives: {
-          defaultSrc: ["'none'"],
-          // Modules imported by a script with this nonce are also allowed.
-          scriptSrc: [nonceOf],
-          styleSrc: [nonceOf],
-          imgSrc: ["'self'"],
-          fontSrc: ["'self'"],
-          connectSrc: ["'self'"],
-          formAction: ["'self'"],
-          frameAncestors: ancestors.length === 0 ? ["'none'"] : [...ancestors],
-          baseUri: ["'none'"],
-        },
-      },
-      referrerPolicy: { policy: 'same-origin' },
-      // Would also keep the page out of the ancestors' frames.
-      ...(ancestors.length === 0 ? {} : { xFrameOptions: false }),
-    }),
-  );
+  router.use(helmetFor(nonceOf, ancestors));
   return router;
 }
 

@@ -36,7 +36,7 @@ const characters: Record<string, string> = {
   '&#39;': "'",
   '&amp;': '&',
 };
-const toPlain = (html: string): string =>
+export const toPlain = (html: string): string =>
   html.replaceAll(/&(lt|gt|amp|quot|#34|#39);/g, (entity) => characters[entity]!);
 
 /** HTML with classes for the colours. */
@@ -45,7 +45,12 @@ export function highlight(code: string, language: string): string {
   const known = kept.get(name);
   if (known !== undefined) return known;
   // Between tags, quotes need no escaping.
-  const html = hljs.highlight(code, { language }).value.replaceAll('&quot;', '"').replaceAll('&#x27;', "'");
+  const html = hljs
+    .highlight(code, { language })
+    .value.replaceAll('&quot;', '"')
+    .replaceAll('&#x27;', "'")
+    // No backslash wraps to a line of its own.
+    .replaceAll(' \\\n', '<span class="nowrap"> \\</span>\n');
   kept.set(name, html);
   return html;
 }

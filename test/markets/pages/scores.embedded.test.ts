@@ -104,6 +104,7 @@ describe('the scores page', () => {
     );
     expect(gates).toMatch(/Chicago Closed, no settled day/);
     expect(gates).toContain('beats the payable prices, including spread and fees');
+    expect(gates).toContain('simulated, not those of this page');
     expect(gates).toContain(
       'If models never have an expected advantage over the available prices: on average, at most 0.2 of 28',
     );
