@@ -198,9 +198,20 @@ function tick() {
   tickAges(document);
 }
 
+/** The list scrolls to the chosen market, and a switch whose chart is gone goes back to the first chart. */
+function showChosen() {
+  const list = document.querySelector('.opportunities');
+  const { offsetTop = 0, offsetHeight = 0 } = list?.querySelector('[aria-current]') ?? {};
+  if (list && offsetTop + offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = offsetTop - list.clientHeight / 2;
+  const views = [...document.querySelectorAll('[name=view]')];
+  if (views[0] && !views.some(({ checked }) => checked)) views[0].checked = true;
+}
+
 tick();
+showChosen();
 document.addEventListener('shown', () => {
   tick();
+  showChosen();
   lastRefreshMs = Date.now();
   document.querySelector('[data-news-out]').textContent = document.querySelector('#ticket-head h2')?.textContent ?? '';
   const market = document.querySelector('.desk-market');

@@ -212,7 +212,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
         event.markets[0]);
     const positions = toDeskPositions(facts.positions, snapshot, mayTrade, market ?? event);
     const ofEvent = positions.filter(({ eventTicker }) => eventTicker === event?.eventTicker);
-    const ownOrders = toDeskOrders(orders, snapshot, mayTrade);
+    const ownOrders = toDeskOrders(orders, snapshot, mayTrade, market ?? event);
     const page = { view: 'markets/desk', title: 'Markets', section: MARKETS_SECTION };
     await renderPage(context, req, res, page, {
       ...facts.status,

@@ -3,7 +3,7 @@ import { type Clock, DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import { insertRows, selectRows } from '../../core/db/sql.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
-import type { MarketEvent } from '../market/event.js';
+import type { ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 import { ageOf, type Snapshot, type SnapshotStore } from './snapshot.js';
@@ -60,7 +60,7 @@ export async function recordPrices(
 
 /** An uncalibrated forecast is left out, because it can be far from the one that follows it. */
 export const bestPrices = (
-  { markets }: Pick<MarketEvent, 'markets'>,
+  { markets }: { markets: readonly Pick<ListedMarket, 'ticker' | 'yesBid' | 'yesAsk'>[] },
   day: Pick<DayForecast, 'probabilities' | 'isCalibrated'> | undefined,
 ): Record<string, BestPrices> =>
   Object.fromEntries(

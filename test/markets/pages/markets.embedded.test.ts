@@ -252,7 +252,8 @@ it('an hour is a ladder of thresholds, each with its own probability', async () 
     expect(linksOf(page)).toContain(`${PATH}/${ticker}`);
   }
   expect(text).not.toContain('Likeliest');
-  expect(text).toMatch(/temperature at \d\d:00 on \w{3} \d+ \w{3}, local time/);
+  expect(text).toMatch(/temperature at \d\d:00 on \w{3} \d+ \w{3} /);
+  expect(page.text).toContain('aria-label="Hours, local time"');
   const example = /Each threshold settles on its own: at (\d+)\.20°/.exec(text)?.[1];
   expect(event.markets.map(({ bracket }) => bracketLabel(bracket))).toContain(`${example}° or above`);
   const hours = [...page.text.matchAll(/hour=(\d+)[^>]*>(\d\d):00( <small>(?:over|next)<\/small>)?/g)];
@@ -1258,7 +1259,10 @@ describe('with calibrated forecasts and open gates', () => {
     expect(text).toContain(
       `${best.length} signals: ${titles[0]} ${formatPoints(best[0]!.edge)}`.replace('\u00a0', ' '),
     );
-    const ladder = text.slice(text.indexOf('Forecast Market YES NO'), text.indexOf('Forecast Calibrated'));
+    const ladder = text.slice(
+      text.indexOf('Forecast Market Buy YES Buy NO'),
+      text.indexOf('Forecast Calibrated'),
+    );
     expect(ladder.match(/Signal:/g)).toHaveLength(best.length);
     const card = textOf(await getPage(browser, `${PATH}?kind=${event.kind}&q=${event.station.id}`));
     const edge = formatPoints(best[0]!.edge).replace('\u00a0', ' ');

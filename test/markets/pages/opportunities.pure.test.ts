@@ -267,25 +267,28 @@ describe('a position', () => {
     expect(edgeOf(false)).toBeNull();
   });
 
-  it('that is as good as lost says so and stands last, also in the chosen market', () => {
+  it('that is as good as lost says so and stands last, in the chosen market before those of others', () => {
     const snapshot = snapshotOf(560_000n);
     const { probabilities } = snapshot.forecasts.get('KNYC')!.days[0]!;
     (probabilities as Map<string, number>).set('T', 0.003);
-    const positions = ['T', 'U'].map((ticker) => ({
+    const positions = ['T', 'U', 'T2'].map((ticker) => ({
       ...held,
       ticker,
       city: null,
       date: null,
-      eventTicker: ticker,
+      eventTicker: ticker[0],
       mark,
     }));
     const portfolio = { positions } as unknown as Parameters<typeof toDeskPositions>[0];
     const chosen = { ticker: 'T', eventTicker: 'T' } as Parameters<typeof toDeskPositions>[3];
     const shown = toDeskPositions(portfolio, snapshot, true, chosen);
     expect(shown.map(({ ticker, state }) => [ticker, state?.label, state?.note])).toEqual([
-      ['U', undefined, undefined],
+      ['T2', undefined, undefined],
       ['T', 'As good as lost', 'forecast <1%'],
+      ['U', undefined, undefined],
     ]);
+    const [last] = toDeskPositions(portfolio, snapshot, true).slice(-1);
+    expect([last!.ticker, last!.rank >= 3]).toEqual(['T', true]);
   });
 
   it.each([
