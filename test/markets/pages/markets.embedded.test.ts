@@ -357,22 +357,24 @@ describe('a market without a place', () => {
     expect(text).toContain(unplacedTitle(rain()).replace(/ on .*/, '?'));
     // The day is a heading, so that no question repeats it.
     expect(text).toMatch(
-      /Last [A-Z][a-z]{2} \d{1,2} [A-Z][a-z]{2} Will it rain in [A-Z][\w ]+\? (Buy|none|closed|YES)/,
+      /[A-Z][a-z]{2} \d{1,2} [A-Z][a-z]{2} YES \/ NO ask Will it rain in [A-Z][\w ]+\? YES \S+ \/ NO \S+/,
     );
-    const days = [...page.text.matchAll(/scope="rowgroup"[^>]*>([^<]+)</g)].map(([, day]) => day);
+    const days = [...page.text.matchAll(/<h3>(\w{3} \d+ \w{3}) <span aria-hidden="true">Y/g)].map(
+      ([, day]) => day,
+    );
     expect(days.length).toBeGreaterThan(0);
     expect(new Set(days).size).toBe(days.length);
     const sorted = await getPage(owner.browser, `${PATH}?kind=others&sort=price`);
-    const firstDay = sorted.text.split('scope="rowgroup"')[1]!;
-    const prices = [...firstDay.matchAll(/data-label="YES">[^¢]*?>([\d.]+)¢/g)].map(([, price]) =>
-      Number(price),
-    );
+    const firstDay = textOf(sorted).split('YES / NO ask')[1]!;
+    const prices = [...firstDay.matchAll(/\? YES ([\d.]+)¢/g)].map(([, price]) => Number(price));
     expect(prices.length).toBeGreaterThan(1);
     expect(prices).toEqual(prices.toSorted((a, b) => b - a));
-    expect(page.text.indexOf('<form id="search"')).toBeGreaterThan(page.text.indexOf('aria-label="Kinds"'));
-    // A reason that all share is stated once.
-    expect(text.match(/Gauge does not forecast rain\./g)).toHaveLength(1);
-    expect(page.text.indexOf('id="closed-markets"')).toBeGreaterThan(page.text.lastIndexOf('data-side='));
+    // A reason that all share is stated once, and in the chosen market.
+    expect(text.match(/Gauge does not forecast rain\./g)).toHaveLength(2);
+    expect(page.text.indexOf('id="closed-markets"')).toBeGreaterThan(page.text.indexOf('YES / NO ask'));
+    // Other is chosen, and so is the first of its markets, with its price line.
+    expect(page.text).toMatch(/href="[^"]*kind=others" aria-current="true"/);
+    expect(page.text).toContain('id="price-title"');
     expect(linksOf(page)).toContain(`${PATH}/${rain().ticker}?side=yes&action=buy`);
     const found = textOf(await getPage(owner.browser, `${PATH}?kind=others&q=RAIN+denver`));
     expect(found).toContain('Denver');
