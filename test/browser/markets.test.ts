@@ -93,6 +93,9 @@ it('the quote follows the form, and no order can be placed before it is current'
   await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1`);
   const place = page.getByRole('button', { name: PLACE });
   await page.getByLabel('Contracts').fill('');
+  await expect.poll(() => place.isEnabled()).toBe(false);
+  expect(await page.locator('#ticket .error').count()).toBe(0);
+  await page.keyboard.press('Tab');
   await page.locator('#ticket .error', { hasText: 'Must be a number of contracts' }).waitFor();
   await page.getByRole('heading', { name: 'No quote' }).waitFor();
   expect(await place.count()).toBe(0);

@@ -125,9 +125,10 @@ function followTyping() {
     clearTimeout(timer);
     isTyping = false;
   });
-  document.addEventListener('input', ({ target }) => {
+  const follow = ({ target, type }) => {
     const { form } = target;
-    if (form?.id !== 'ticket') return;
+    // An empty field is checked once the reader leaves it.
+    if (form?.id !== 'ticket' || (type === 'change' && !target.validity.valueMissing)) return;
     clearTimeout(timer);
     if (target.name === 'limitPrice') {
       delete target.dataset.follows;
@@ -137,6 +138,7 @@ function followTyping() {
     keepContracts(form.elements.contracts.value);
     // The displayed quote no longer matches the form.
     setBusy(true);
+    if (type === 'input' && target.validity.valueMissing && !target.validity.badInput) return;
     timer = setTimeout(async () => {
       isTyping = false;
       const [page] = form.getAttribute('action').split('#');
@@ -146,7 +148,8 @@ function followTyping() {
       setBusy(false);
       document.querySelector('[data-news-out]').textContent = form.querySelector('.error')?.textContent ?? '';
     }, DEBOUNCE_MS);
-  });
+  };
+  for (const type of ['input', 'change']) document.addEventListener(type, follow);
 }
 
 /** The other side of the ticket opens with the typed number, also before the quote has followed. */

@@ -185,8 +185,10 @@ it('the page of a city shows its current day', async () => {
   }
   expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
   expect(text).toMatch(
-    /Peak [\d.]+% chance that the peak is over .*Peak Based only on the forecast from before the day\. Nothing has been learned of days at this hour yet/,
+    /Peak Based only on the forecast from before the day\. Nothing has been learned of days at this hour yet/,
   );
+  // Nothing is said of a chance that would be shown as 0.0%.
+  expect(text).not.toContain('0.0% chance that the peak is over');
   expect(text).toContain('CLINYC');
 });
 
@@ -969,7 +971,7 @@ it.each([
     { timeInForce: 'good_till_cancelled', postOnly: 'maybe' },
     /Post only: Must be one of the options/,
   ],
-  ['timeInForce', { timeInForce: 'good_till_never' }, /Time in force: Must be one of the options/],
+  ['timeInForce', { timeInForce: 'good_till_never' }, /Order type: Must be one of the options/],
 ])('a resting order is refused for its %s in %j', async (_field, changes, words) => {
   const market = openMarket();
   const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market, changes));

@@ -28,7 +28,12 @@ it.each([
       forecasts: new Map([['E', {}]]),
       gates: { gates: [{ kind: 'daily_maximum', isOpen: true }] },
     } as unknown as Snapshot;
-    const side = { ticker: 'E-T1', side: 'yes', reason: 'edge −0.387 after fee', isWithheld };
+    const side = {
+      ticker: 'E-T1',
+      side: 'yes',
+      reason: 'after the fee it costs 38.7 points more than it is worth',
+      isWithheld,
+    };
     const other = { ticker: 'E-T2', side: 'yes', reason: 'there are no asks', isWithheld: false };
     const report = { eventTicker: 'E', kind: 'daily_maximum', signals: [], suppressed: [side, other] };
     const gate = { isOpen, reason: late, leadHours: 0 };
@@ -48,9 +53,11 @@ it.each([
 ])(
   'without a signal, the reason is what holds for all (%s, gate open: %s)',
   (shared, isOpen, text, short) => {
-    const suppressed = ['edge −0.387 after fee', 'there are no asks'].map((own) => ({
-      reason: shared ?? own,
-    }));
+    const suppressed = ['after the fee it costs 38.7 points more than it is worth', 'there are no asks'].map(
+      (own) => ({
+        reason: shared ?? own,
+      }),
+    );
     const gate = { isOpen, reason: late, leadHours: 0 };
     expect(whyNone({ isCalibrated: true, gate, suppressed } as unknown as EventSignals)).toEqual({
       text,

@@ -457,7 +457,7 @@ describe('a sale', () => {
     expect(two.headers.get('location')).toBe(desk.replace('placed', 'repeated'));
     const path = `/dashboard/portfolio/orders/${new URLSearchParams(desk.split(/[?#]/)[1]).get('order')}`;
     const order = await read(trader.browser, path);
-    expect(order.words).toContain('Cash +$64.9287');
+    expect(order.words).toContain('Cash +$64.93');
     expect((await read(trader.browser, desk)).words).toContain('Sold 120 YES for $64.93 after the fee.');
     expect(order.words).toContain('Sell 120 YES');
     expect(order.words).toContain(`Placed by ${trader.user.name}`);
