@@ -93,6 +93,9 @@ it('the quote follows the form, and no order can be placed before it is current'
   await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1`);
   const place = page.getByRole('button', { name: PLACE });
   await page.getByLabel('Contracts').fill('');
+  await expect.poll(() => place.isEnabled()).toBe(false);
+  expect(await page.locator('#ticket .error').count()).toBe(0);
+  await page.keyboard.press('Tab');
   await page.locator('#ticket .error', { hasText: 'Must be a number of contracts' }).waitFor();
   await page.getByRole('heading', { name: 'No quote' }).waitFor();
   expect(await place.count()).toBe(0);
@@ -185,6 +188,7 @@ it('new prices arrive automatically and keep the focus and open details', async 
   const streamed = page.waitForRequest('**/stream?station=*');
   await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
   await streamed;
+  await page.getByText('Price', { exact: true }).first().click();
   await page.locator('#price-numbers > summary').click();
   const buy = page.locator(`a[href*="/${ticker}?side=yes"]`).first();
   await buy.focus();
@@ -199,6 +203,15 @@ it('new prices arrive automatically and keep the focus and open details', async 
     await buy.getAttribute('href'),
   );
   expect(await page.locator('#price-numbers').getAttribute('open')).not.toBe(null);
+  const price = page.getByRole('radio', { name: 'Price' });
+  expect(await price.isChecked()).toBe(true);
+  expect(await page.locator('#distribution-numbers').isVisible()).toBe(false);
+  // The choice stays for the next city, and arrows change it.
+  await page.getByRole('navigation', { name: 'Opportunities' }).getByRole('link').last().click();
+  await page.locator('.opportunities li:last-child [aria-current]').waitFor();
+  expect(await price.isChecked()).toBe(true);
+  await price.press('ArrowLeft');
+  await page.locator('#distribution-numbers').waitFor();
 });
 
 it('links of the desk keep the place and the focus, and the ticket stays alive', async () => {
@@ -258,6 +271,7 @@ it('the chosen bracket has its day as a picture and as text, with and without sc
   for (const javaScript of [true, false]) {
     const page = await world.visit({ javaScript, as: browser });
     await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
+    await page.getByRole('radio', { name: 'Price' }).check({ force: true });
     await page.getByRole('img', { name: /its price and the forecast’s probability/ }).waitFor();
     await page.locator('#price-numbers > summary').click();
     await page.getByRole('table', { name: 'Bid and ask of YES, and the forecast' }).waitFor();
@@ -373,7 +387,7 @@ it.each([
   }
   const boxOf = async (name: string) => (await page.locator(name).boundingBox())!;
   const [list, ticket, ...rows] = await Promise.all(
-    ['.desk-list', '.desk-ticket', '.desk-charts', '.desk-orders'].map(boxOf),
+    ['.desk-list', '.desk-ticket', '.desk-facts', '.desk-orders'].map(boxOf),
   );
   for (const { x, width } of rows) {
     expect(x).toBeCloseTo(list!.x);
@@ -382,7 +396,7 @@ it.each([
   // A window of 900 px shows the order, its button and its cost.
   const cost = await boxOf('.bill .sum');
   expect(cost.y + cost.height - ticket!.y).toBeLessThan(640);
-  const chart = await boxOf('.desk-charts');
+  const chart = await boxOf('.desk-facts');
   const orders = await boxOf('.desk-orders');
   expect(orders.y).toBeGreaterThan((await boxOf('.desk-market')).y);
   expect(chart.y).toBeGreaterThan(orders.y);

@@ -148,8 +148,9 @@ const morphOptions = {
     afterNodeMorphed(from) {
       if (changedNodes.delete(from)) flash(from);
     },
-    // Leaves details open or closed, as the reader set them.
-    beforeAttributeUpdated: (name, node) => !(name === 'open' && node.localName === 'details'),
+    // Leaves details open or closed, and switches outside forms, as the reader set them.
+    beforeAttributeUpdated: (name, node) =>
+      !(name === 'open' && node.localName === 'details') && !(name === 'checked' && node.type === 'radio' && !node.form),
   },
 };
 

@@ -125,9 +125,10 @@ function followTyping() {
     clearTimeout(timer);
     isTyping = false;
   });
-  document.addEventListener('input', ({ target }) => {
+  const follow = ({ target, type }) => {
     const { form } = target;
-    if (form?.id !== 'ticket') return;
+    // An empty field is checked once the reader leaves it.
+    if (form?.id !== 'ticket' || (type === 'change' && !target.validity.valueMissing)) return;
     clearTimeout(timer);
     if (target.name === 'limitPrice') {
       delete target.dataset.follows;
@@ -137,6 +138,7 @@ function followTyping() {
     keepContracts(form.elements.contracts.value);
     // The displayed quote no longer matches the form.
     setBusy(true);
+    if (type === 'input' && target.validity.valueMissing && !target.validity.badInput) return;
     timer = setTimeout(async () => {
       isTyping = false;
       const [page] = form.getAttribute('action').split('#');
@@ -146,7 +148,8 @@ function followTyping() {
       setBusy(false);
       document.querySelector('[data-news-out]').textContent = form.querySelector('.error')?.textContent ?? '';
     }, DEBOUNCE_MS);
-  });
+  };
+  for (const type of ['input', 'change']) document.addEventListener(type, follow);
 }
 
 /** The other side of the ticket opens with the typed number, also before the quote has followed. */
@@ -198,9 +201,20 @@ function tick() {
   tickAges(document);
 }
 
+/** The list scrolls to the chosen market, and a switch whose chart is gone goes back to the first chart. */
+function showChosen() {
+  const list = document.querySelector('.opportunities');
+  const { offsetTop = 0, offsetHeight = 0 } = list?.querySelector('[aria-current]') ?? {};
+  if (list && offsetTop + offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = offsetTop - list.clientHeight / 2;
+  const views = [...document.querySelectorAll('[name=view]')];
+  if (views[0] && !views.some(({ checked }) => checked)) views[0].checked = true;
+}
+
 tick();
+showChosen();
 document.addEventListener('shown', () => {
   tick();
+  showChosen();
   lastRefreshMs = Date.now();
   document.querySelector('[data-news-out]').textContent = document.querySelector('#ticket-head h2')?.textContent ?? '';
   const market = document.querySelector('.desk-market');

@@ -15,9 +15,10 @@ export interface LineChartInput {
   count?: number;
   /** If false, the y axis covers only the range of the values. Default: it includes zero. */
   hasZero?: boolean;
+  /** In pixels. */
+  height?: number;
 }
 
-const HEIGHT = 200;
 const WIDTH = 1000;
 const AXIS_LABELS = 4;
 
@@ -32,6 +33,7 @@ export function toLineChart(input: LineChartInput) {
     marks = [],
     count = labels.length,
     hasZero = true,
+    height = 200,
   } = input;
   const values = lines.flatMap((line) => line.values.filter((value) => value !== null));
   values.push(...marks.map(({ value }) => value));
@@ -40,10 +42,10 @@ export function toLineChart(input: LineChartInput) {
   const ticks = ticksAround(Math.min(...shown), Math.max(...shown));
   const [low, high] = [ticks[0]!, ticks.at(-1)!];
   const toX = (index: number) => (count === 1 ? WIDTH / 2 : (index / (count - 1)) * WIDTH);
-  const toY = (value: number) => HEIGHT * (1 - (value - low) / (high - low));
+  const toY = (value: number) => height * (1 - (value - low) / (high - low));
   return {
     summary,
-    height: HEIGHT,
+    height,
     width: WIDTH,
     lines: lines.map(({ name, values: lineValues }) => {
       const last = lineValues.findLast((value) => value !== null);

@@ -166,9 +166,6 @@ export function formatChange(micros: bigint): string {
   return micros > 0n && text !== '$0.00' ? `+${text}` : text;
 }
 
-export const formatExactChange = (micros: bigint): string =>
-  `${micros > 0n ? '+' : ''}${formatExactMoney(micros)}`;
-
 /** `43%`, `<1%`. Never rounds to 0% or 100%. */
 export function formatProbability(probability: number): string {
   const percent = probability * 100;

@@ -149,10 +149,11 @@ async function recordEarlierPrices(
     signal.throwIfAborted();
     const at = new Date(ms);
     const subjects = subjectsAround(at, { stations, kinds: dailyKinds });
-    const events = groupEvents(readMarketsOf(traded, subjects, at).markets);
+    const data = readMarketsOf(traded, subjects, at);
+    const events = groupEvents(data.markets);
     const weather = readWeatherOf(world, subjects.filter(isLearned), at);
     const forecasts = calibratedModel({ source, weather, events, fits, at });
-    await recordPrices(db.orm, { marketSource, events, forecasts }, at);
+    await recordPrices(db.orm, { marketSource, data, forecasts }, at);
     await pace();
   }
 }

@@ -4,6 +4,7 @@ import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { DayForecast } from '../learning/forecast.js';
 import type { MinuteFeed } from '../weather/minutes.js';
 import { kindLabels } from './labels.js';
+import { CHART_HEIGHT } from './price-line.js';
 
 const HOURS = 24;
 /** Points in an hour. One-minute readings are drawn at the points around them. */
@@ -42,7 +43,9 @@ export function toDayLine(
   const chart = toLineChart({
     summary: describeHours(kind, extremeHours),
     labels: points.map(() => ''),
-    axis: points.map((_, i) => clock(Math.floor(i / PER_HOUR))),
+    // Every six hours.
+    axis: points.map((_, i) => clock(Math.floor(i / PER_HOUR / 6) * 6)),
+    height: CHART_HEIGHT,
     lines: [
       { name: 'low', values: points.map(({ lowestF }) => lowestF) },
       { name: 'high', values: points.map(({ highestF }) => highestF) },
@@ -61,16 +64,17 @@ export function toDayLine(
     marks: [],
     endLabels: [],
     title: 'The day so far',
+    isBrief: true,
+    period: 'day',
     note: [
-      'Local standard time.',
       feed && 'Shaded: what one-minute readings in whole °C prove.',
       feed?.problem && `They are left out of the forecast: ${feed.problem}.`,
     ]
       .filter(Boolean)
       .join(' '),
     legend: [
-      { name: 'model', label: 'Hourly reports', kind: 'point' },
-      { name: 'market', label: 'Weather model, not corrected' },
+      { name: 'model', label: 'Reports', kind: 'point' },
+      { name: 'market', label: 'Model, not corrected' },
     ],
     table: {
       caption: 'The day so far, °F, in local standard time',

@@ -10,6 +10,7 @@ import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import { asksOf, emptyBook } from '../market/book.js';
 import { bracketLabel } from '../market/brackets.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
+import { isOpen } from '../ledger/orders-table.js';
 import { sumKnown } from '../ledger/valuation.js';
 import type { MarketEvent } from '../market/event.js';
 import {
@@ -185,11 +186,18 @@ export const toDeskOrders = (
   orders: readonly ListedOrder[],
   snapshot: Snapshot | undefined,
   mayChange: boolean,
+  chosen?: Pick<ListedMarket, 'eventTicker'>,
 ) =>
-  orders.map((order) => ({
-    ...toOrderView(order, snapshot),
-    mayCancel: mayChange && order.status === 'resting' && order.cancelRequestedAt === null,
-  }));
+  orders
+    .map((order) => ({
+      ...toOrderView(order, snapshot),
+      isOpen: isOpen(order.status),
+      mayCancel: mayChange && order.status === 'resting' && order.cancelRequestedAt === null,
+    }))
+    .toSorted((a, b) => Number(isOf(chosen, b)) - Number(isOf(chosen, a)));
+
+const isOf = (chosen: Pick<ListedMarket, 'eventTicker'> | undefined, { ticker }: { ticker: string }) =>
+  chosen !== undefined && ticker.startsWith(`${chosen.eventTicker}-`);
 
 export const toDeskPositions = (
   { positions }: Pick<Portfolio, 'positions'>,
@@ -204,7 +212,7 @@ export const toDeskPositions = (
       const isLost = excludedByF !== null || (chance !== undefined && chance < LOST_BELOW);
       return {
         ...position,
-        isLost,
+        rank: rankOf(position, isLost, chosen),
         isChosen: chosen?.ticker === position.ticker,
         market: toMarketView(position),
         value,
@@ -229,7 +237,7 @@ export const toDeskPositions = (
             : null,
       };
     })
-    .toSorted((a, b) => rankOf(a, chosen) - rankOf(b, chosen));
+    .toSorted((a, b) => a.rank - b.rank);
 
 /** Null amounts if one is not known. */
 export const toDeskTotal = (positions: readonly { value: Micros | null; profit: Micros | null }[]) => ({
@@ -237,11 +245,12 @@ export const toDeskTotal = (positions: readonly { value: Micros | null; profit: 
   profit: sumKnown(positions.map(({ profit }) => profit)),
 });
 
-/** Those of the chosen event come first, then open ones, and lost ones last. */
+/** Those of the chosen event come first, then open ones; lost ones are last in both. From 3, nothing can be done. */
 const rankOf = (
-  { eventTicker, mark, isLost }: ValuedPosition & { isLost: boolean },
+  { eventTicker, mark }: ValuedPosition,
+  isLost: boolean,
   chosen: Pick<ListedMarket, 'eventTicker'> | undefined,
-) => (isLost ? 3 : eventTicker === chosen?.eventTicker ? 0 : mark.status === 'active' ? 1 : 2);
+) => (eventTicker === chosen?.eventTicker ? Number(isLost) : isLost ? 4 : mark.status === 'active' ? 2 : 3);
 
 /**
  * That the position pays, until it has a result. A forecast without calibration, as in the first minutes after a start,

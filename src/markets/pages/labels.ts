@@ -76,12 +76,21 @@ export const marketStatusLabels: Readonly<Record<MarketStatus, { label: string; 
 /** A climate day is a date in the station's own calendar, so it has no time zone. */
 export const formatDate = (date: string): string => formatDay(new Date(`${date}T00:00:00Z`));
 
-export const toMarketView = (name: MarketName) => ({
-  ticker: name.ticker,
-  label: name.label,
-  day: dayOf(name),
-  href: hrefOf(name),
-});
+export function toMarketView(name: MarketName) {
+  const { ticker, eventTicker, label, city, kind } = name;
+  const place = city === null ? eventTicker : `${city}${(kind && shortNames[kind]) ?? ''}`;
+  const date = dateOf(name);
+  return {
+    ticker,
+    label,
+    place,
+    /** Empty if not known. */
+    date,
+    /** `New York high, 21 Nov 2026` or `Miami, 12:00 on 13 Sep 2026`. */
+    day: [place, date].filter(Boolean).join(', '),
+    href: hrefOf(name),
+  };
+}
 
 /** @param label recorded with an order */
 export const findMarketView = (ticker: string, snapshot?: Snapshot, label?: string) =>
@@ -93,13 +102,8 @@ const shortNames: Readonly<Partial<Record<MarketKind, string>>> = {
   rain: ' rain',
 };
 
-/** `New York high, 21 Nov 2026` or `Miami, 12:00 on 13 Sep 2026`. */
-function dayOf({ eventTicker, city, kind, date, hour }: MarketName): string {
-  const what = city === null ? eventTicker : `${city}${(kind && shortNames[kind]) ?? ''}`;
-  if (date === null) return what;
-  const clock = hour === null ? '' : `${formatHour(hour)} on `;
-  return `${what}, ${clock}${formatDate(date)}`;
-}
+const dateOf = ({ date, hour }: MarketName): string =>
+  date === null ? '' : `${hour === null ? '' : `${formatHour(hour)} on `}${formatDate(date)}`;
 
 /** A market without a station links to its own ticket while it is listed. */
 function hrefOf({ ticker, station, kind, date, hour, isListed }: MarketName): string | undefined {

@@ -14,6 +14,7 @@ import { DOLLAR, type Micros } from '../market/money.js';
 import type { SettlementSource } from '../market/rules.js';
 import { isStation } from '../market/stations.js';
 import type { SignalReport } from '../signals/signal.js';
+import { LEAST_SHOWN } from '../signals/signals.js';
 import { notesOn, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
 import { addressOfEvent } from './addresses.js';
@@ -184,7 +185,7 @@ function toRunning({ running, distribution: { atLeast, atMost } }: DayForecast) 
   return (
     running && {
       reachedF: atLeast ?? atMost ?? 0,
-      stays: running.stays,
+      stays: running.stays < LEAST_SHOWN ? null : running.stays,
       hour: running.hour === null ? null : formatHour(running.hour),
       days: running.fit && {
         count: running.fit.n,

@@ -30,20 +30,18 @@ export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) 
   market: findMarketView(order.ticker, snapshot, order.label),
   verb: order.action === 'buy' ? 'Buy' : 'Sell',
   averagePrice: order.filledContracts === 0 ? null : perContract(order.value, order.filledContracts),
-  status: orderStatuses[order.status],
+  status: statusOf(order),
   result: resultOf(order),
-  why: toWhy(order.reason),
+  /** The status says how much of the others was filled. */
+  why: order.filledContracts === 0 ? order.reason : null,
   placedBy: toPlacedBy(order),
 });
 
-/** Characters that fit beside a status. */
-const MAX_REASON = 44;
-
-/** One line, with the full text for a disclosure. */
-function toWhy(reason: string | null) {
-  if (reason === null || reason.length <= MAX_REASON) return { short: reason, full: undefined };
-  const cut = reason.slice(0, MAX_REASON).replace(/\W+\w*$/, '');
-  return { short: `${cut}…`, full: reason };
+function statusOf({ status, filledContracts, contracts }: ListedOrder) {
+  const { label, tone } = orderStatuses[status];
+  const isPart = filledContracts > 0 && filledContracts < contracts;
+  const part = `${formatDecimal(filledContracts)} of ${formatDecimal(contracts)} filled`;
+  return { label: isPart ? (status === 'resting' ? `Open, ${part}` : part) : label, tone };
 }
 
 export function describePlaced(order: ListedOrder): string {

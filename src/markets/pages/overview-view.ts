@@ -1,4 +1,5 @@
 import { toAddress, toPager } from '../../core/pages/address.js';
+import { formatPrice } from '../../core/pages/format.js';
 import { groupBy } from '../../core/collections.js';
 import { forecastOf } from '../learning/forecast.js';
 import type { MarketEvent } from '../market/event.js';
@@ -23,7 +24,7 @@ const OTHERS_PAGE = 200;
 /** @param cursor last ticker of the previous page; an unknown ticker restarts from the beginning */
 export function toOthers(
   { data }: Snapshot,
-  { q, cursor, sort, mayOpen }: Omit<OthersQuery, 'station' | 'tab'> & { mayOpen: boolean },
+  { q, cursor, sort, chosen }: Omit<OthersQuery, 'station' | 'tab'> & { chosen?: string | undefined },
 ) {
   const isOpen = ({ status }: UnplacedMarket) => Number(status === 'active');
   const dayOf = ({ date }: UnplacedMarket) => Date.parse(date ?? '9999-12-31');
@@ -34,14 +35,16 @@ export function toOthers(
   const from = cursor === undefined ? 0 : all.findIndex(({ ticker }) => ticker === cursor) + 1;
   const found = all.slice(from).filter((market) => isFoundMarket(market, q));
   const shown = found.slice(0, OTHERS_PAGE);
-  const rows = shown.map((market) => toRow(market, mayOpen));
-  const isShared = rows.every(({ problem }) => problem === rows[0]!.problem);
+  const [problem, ...problems] = new Set(shown.map((market) => market.problem));
   return {
-    rows,
-    /** Null unless all have the same. */
-    problem: isShared ? rows[0]?.problem : null,
+    rows: shown.map((market) => toRow(market, chosen ?? shown[0]!.ticker)),
+    first: shown[0],
+    problem:
+      problem === undefined || problems.length > 0
+        ? 'Gauge has no forecast for these markets, or their rules are unclear.'
+        : sentence(problem),
     sorts: [undefined, 'price' as const].map((by) => ({
-      label: by === 'price' ? 'YES price' : 'Venue’s order',
+      label: by === 'price' ? 'YES price' : 'Day',
       href: toAddress(MARKETS_PATH, { kind: 'others', q, sort: by }),
       isCurrent: sort === by,
     })),
@@ -66,27 +69,49 @@ export const unplacedTitle = ({ title, label }: Pick<UnplacedMarket, 'title' | '
     '$2 $1 $3',
   );
 
-function toRow(market: UnplacedMarket, mayOpen: boolean) {
-  const { ticker, kind, date, problem, status, title } = market;
+function toRow(market: UnplacedMarket, chosen: string | undefined) {
+  const { ticker, kind, date, status, title, yesAsk, noAsk } = market;
   const city = cityOf(market);
-  const price = (side: 'yes' | 'no', ask: bigint | null) => ({
-    name: side.toUpperCase(),
-    ask,
-    href:
-      ask !== null && takesOrders(market) && mayOpen ? ticketAddress(ticker, { side, action: 'buy' }) : null,
-  });
   return {
-    ticker,
     href: ticketAddress(ticker),
+    isCurrent: ticker === chosen,
     /** Under its day, the question does not repeat it. */
     name: unplacedTitle(market).replace(/ on \d{1,2} [A-Z][a-z]{2} \d{4}\?$/, date === null ? '$&' : '?'),
     day: date === null ? 'Without a day' : formatClimateDay(date),
     /** Empty if the question contains it. */
     note: title.includes(city ?? kindNames[kind]) ? '' : [kindNames[kind], city].filter(Boolean).join(', '),
     isOpen: status === 'active',
-    prices: [price('yes', market.yesAsk), price('no', market.noAsk)],
-    last: market.lastPrice,
-    problem: sentence(problem),
+    asks: [yesAsk, noAsk].map((ask) => (ask === null ? 'none' : formatPrice(ask))),
+  };
+}
+
+/** One market without a place, and those of the same event. */
+export function toOther({ data }: Snapshot, market: UnplacedMarket, mayOpen: boolean) {
+  const ofEvent = data.markets.filter(
+    (each): each is UnplacedMarket => !isPlaced(each) && each.eventTicker === market.eventTicker,
+  );
+  return {
+    title: unplacedTitle(market),
+    problem: sentence(market.problem),
+    rows: ofEvent.map((each) => {
+      const quoted = (side: 'yes' | 'no', ask: bigint | null) => ({
+        ask: ask === null ? undefined : { price: ask },
+        buyHref:
+          ask !== null && takesOrders(each) && mayOpen
+            ? ticketAddress(each.ticker, { side, action: 'buy' })
+            : null,
+        signal: undefined,
+      });
+      return {
+        href: ticketAddress(each.ticker),
+        label: ofEvent.length === 1 || each.label === '' ? unplacedTitle(each) : each.label,
+        isOpen: each.status === 'active',
+        bid: each.yesBid,
+        last: each.lastPrice,
+        yes: quoted('yes', each.yesAsk),
+        no: quoted('no', each.noAsk),
+      };
+    }),
   };
 }
 

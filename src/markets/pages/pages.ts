@@ -11,14 +11,21 @@ import { isManager } from '../../accounts/organizations/table.js';
 import type { Context } from '../../core/http/context.js';
 import { withPurchases, type Holding } from '../ledger/positions.js';
 import type { MarketEvent } from '../market/event.js';
-import { isPlaced, temperatureKinds, type ListedMarket, type TemperatureKind } from '../market/market.js';
+import { isPlaced, temperatureKinds, type ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import { readSwitch } from '../risk/switches.js';
 import type { Signal, SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
 import { readPriceHistory } from '../snapshot/price-history.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
-import { addressOfEvent, eventAddress, inCents, overviewAddress, streamAddress } from './addresses.js';
+import {
+  addressOfEvent,
+  eventAddress,
+  inCents,
+  overviewAddress,
+  streamAddress,
+  type Tab,
+} from './addresses.js';
 import {
   chooseEvent,
   currentEvent,
@@ -34,7 +41,7 @@ import { findWinner, formatMoment, toEventView, whenOf } from './market-view.js'
 import { toPriceLine } from './price-line.js';
 import { describePlaced } from './order-view.js';
 import { orderNotices } from './order-pages.js';
-import { describeUncalibrated, toOthers, toTabs } from './overview-view.js';
+import { describeUncalibrated, toOther, toOthers, toTabs } from './overview-view.js';
 import { signalsOf } from './signals-view.js';
 import {
   findPaperCash,
@@ -198,34 +205,43 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
     const { snapshot, own, now, orders } = facts;
     const { role } = sessionOf(res);
     const mayTrade = isManager(role);
-    const { choice = chooseBest(facts, asked) } = asked;
-    const list = toOpportunities({ snapshot, own, now, chosen: choice?.event }, asked);
-    const event = asked.market && !isPlaced(asked.market) ? undefined : choice?.event;
+    const { choice = chooseBest(facts, asked), kind } = asked;
+    const others =
+      kind === 'others'
+        ? toOthers(snapshot, { cursor: undefined, sort: undefined, ...asked, chosen: asked.market?.ticker })
+        : null;
+    const list =
+      kind === 'others'
+        ? null
+        : toOpportunities({ snapshot, own, now, chosen: choice?.event }, { ...asked, kind });
+    const event = choice?.event;
     const [signal] = event ? signalsOf(own.signals, event, now) : [];
-    const market = asked.market ?? signal?.market ?? (event && findLikeliest(snapshot, event));
+    const market = asked.market ?? signal?.market ?? (event ? findLikeliest(snapshot, event) : others?.first);
     const ticket =
       asked.ticket ?? (market && (await tickets.readView(res, facts.whole, market, signalFields(signal))));
-    const shown =
-      event &&
-      (event.markets.find(({ ticker }) => (market ? ticker === market.ticker : own.holdings.has(ticker))) ??
+    const shown = event
+      ? (event.markets.find(({ ticker }) => (market ? ticker === market.ticker : own.holdings.has(ticker))) ??
         findWinner(event.markets) ??
-        event.markets[0]);
+        event.markets[0])
+      : market;
     const positions = toDeskPositions(facts.positions, snapshot, mayTrade, market ?? event);
     const ofEvent = positions.filter(({ eventTicker }) => eventTicker === event?.eventTicker);
-    const ownOrders = toDeskOrders(orders, snapshot, mayTrade);
+    const ownOrders = toDeskOrders(orders, snapshot, mayTrade, market ?? event);
     const page = { view: 'markets/desk', title: 'Markets', section: MARKETS_SECTION };
     await renderPage(context, req, res, page, {
       ...facts.status,
       uncalibrated: describeUncalibrated(snapshot, event ? [event] : []),
       list,
-      tabs: toTabs(snapshot, asked.kind, asked.q),
-      kind: asked.kind,
+      others,
+      other: market && !isPlaced(market) ? toOther(snapshot, market, own.mayOpen) : null,
+      allHref: overviewAddress(kind),
+      tabs: toTabs(snapshot, kind, asked.q),
+      kind,
+      sort: asked.sort,
       q: asked.q,
       show: readShow(req, asked),
       streamHref: streamAddress(asked.choice?.station.id),
-      ...(choice && !(asked.market && !isPlaced(asked.market))
-        ? toChoiceView(snapshot, choice, asked.q, now)
-        : { city: null }),
+      ...(choice ? toChoiceView(snapshot, choice, asked.q, now) : { city: null }),
       event: event && toEventView(snapshot, event, { ...own, ...readOther(deps, snapshot, event, now) }, now),
       line:
         shown &&
@@ -235,7 +251,11 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
             eventTicker: shown.eventTicker,
           }),
           shown,
-          { day: forecastOf(snapshot.forecasts, shown), orders, asOf: snapshot.asOf },
+          {
+            day: isPlaced(shown) ? forecastOf(snapshot.forecasts, shown) : undefined,
+            orders,
+            asOf: snapshot.asOf,
+          },
         ),
       ticket,
       isChosen: asked.market !== undefined,
@@ -261,15 +281,9 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
     requireOnce(query);
     const asked = readChoiceQuery(query);
     const facts = await readFacts(context, deps, res, snapshot);
-    if (!asked.station && asked.tab === 'others') {
-      const page = { view: 'markets/markets', title: 'Other markets', section: MARKETS_SECTION };
-      await renderPage(context, req, res, page, toOthersPage(facts, asked));
-      return;
-    }
     const choice = asked.station ? chooseEvent(snapshot, asked, facts.now) : undefined;
     if (choice && choice.missing !== null) res.status(404);
-    const kind = asked.station ? asked.kind : (asked.tab as TemperatureKind);
-    await showDesk(req, res, facts, { choice, kind, q: asked.q });
+    await showDesk(req, res, facts, { choice, kind: asked.station ? asked.kind : asked.tab, ...asked });
   });
 
   router.post('/markets/watched', async (req, res) => {
@@ -291,7 +305,7 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
       station === null
         ? undefined
         : chooseEvent(snapshot, { ...market, station, q: '', hour: market.hour }, facts.now);
-    const kind = station === null ? 'daily_maximum' : market.kind;
+    const kind = isPlaced(market) ? market.kind : 'others';
     await showDesk(req, res, facts, { choice, kind, q: '', market, ticket });
   });
 
@@ -301,14 +315,17 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
 interface DeskChoice {
   /** Undefined: the best opportunity. */
   choice: Choice | undefined;
-  kind: TemperatureKind;
+  kind: Tab;
   q: string;
+  cursor?: string | undefined;
+  sort?: OthersQuery['sort'];
   /** From the address. */
   market?: ListedMarket;
   ticket?: TicketView;
 }
 
 function chooseBest({ snapshot, own, now }: DeskFacts, { kind, q }: DeskChoice): Choice | undefined {
+  if (kind === 'others') return undefined;
   const best = listOpportunities({ snapshot, own, now, chosen: undefined }, { kind, q })[0];
   return best && chooseEvent(snapshot, { ...best.event, hour: best.event.hour, q }, now);
 }
@@ -360,14 +377,4 @@ const toChoiceView = (snapshot: Snapshot, choice: Choice, q: string, now: Date) 
   hours: toHours(choice, q, now),
   moment: choice.event ? formatMoment(choice.event) : choice.missing && formatMoment(choice.missing),
   isMissing: choice.missing !== null,
-});
-
-const toOthersPage = ({ snapshot, own, status }: DeskFacts, { q, cursor, sort }: OthersQuery) => ({
-  ...status,
-  tabs: toTabs(snapshot, 'others', q),
-  q,
-  sort,
-  allHref: overviewAddress('others'),
-  others: toOthers(snapshot, { q, cursor, sort, mayOpen: own.mayOpen }),
-  streamHref: streamAddress(),
 });

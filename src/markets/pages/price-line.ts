@@ -1,8 +1,9 @@
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { formatCount, formatPrice, formatProbability, utc } from '../../core/pages/format.js';
 import { HOUR_MS } from '../../core/time.js';
+import { clockAt } from '../market/climate-day.js';
 import type { DayForecast } from '../learning/forecast.js';
-import { expectedPayout, labelOf, type Market } from '../market/market.js';
+import { expectedPayout, labelOf, type ListedMarket } from '../market/market.js';
 import { perContract } from '../market/contracts.js';
 import { CENT } from '../market/money.js';
 import type { ListedOrder } from '../portfolio/order-queries.js';
@@ -21,10 +22,12 @@ interface Shown {
   fills: ListedOrder[];
 }
 
+export const CHART_HEIGHT = 150;
+
 /** A market's price, forecast and fills over the recorded time. Null before anything is recorded. */
 export function toPriceLine(
   { points: recorded, stepMs }: PriceHistory,
-  market: Market,
+  market: ListedMarket,
   {
     day,
     orders,
@@ -49,14 +52,18 @@ export function toPriceLine(
   for (const order of orders)
     if (order.ticker === market.ticker && order.filledContracts > 0 && order.createdAt >= points[0]!.at)
       nearest(points, order.createdAt).fills.push(order);
-  const labels = points.map(describe);
-  const axis = points.map(({ at }) => clock.format(new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS)));
+  const zone = zoneOf(market, asOf);
+  const clockOf = ({ at }: Shown, step = 1) =>
+    clock.format(Math.floor((at.getTime() + zone.offsetMs) / step) * step);
+  const labels = points.map((point) => describe(point, `${clockOf(point)} ${zone.name}`));
   return {
     label: labelOf(market),
+    zone: zone.name,
     price: toLineChart({
+      height: CHART_HEIGHT,
       summary: `YES of ${labelOf(market)} in cents: its price and the forecast’s probability. ${labels.at(-1)}. The numbers are in the table below.`,
       labels,
-      axis,
+      axis: points.map((point) => clockOf(point, HOUR_MS)),
       lines: [
         { name: 'market', values: points.map(({ price }) => price) },
         { name: 'model', values: points.map(({ forecast }) => forecast) },
@@ -72,12 +79,21 @@ export function toPriceLine(
   };
 }
 
+/** The zone in which the venue counts the market's day or hour. */
+function zoneOf({ station, kind }: ListedMarket, at: Date) {
+  if (!station) return { name: 'UTC', offsetMs: 0 };
+  if (kind !== 'hourly')
+    return { name: 'local standard time', offsetMs: station.standardOffsetHours * HOUR_MS };
+  const ahead = ((clockAt(station, at).hour - at.getUTCHours() + 36) % 24) - 12;
+  return { name: 'local time', offsetMs: ahead * HOUR_MS };
+}
+
 const centsOf = ({ value, filledContracts, side }: ListedOrder): number => {
   const paid = Number(perContract(value, filledContracts)) / Number(CENT);
   return side === 'yes' ? paid : 100 - paid;
 };
 
-function toPrices({ prices }: PricePoint, { ticker }: Market) {
+function toPrices({ prices }: PricePoint, { ticker }: ListedMarket) {
   const [bid, ask, forecast] = (prices[ticker] ?? [null, null]).map((value) =>
     value == null ? null : value / Number(CENT),
   ) as [number | null, number | null, number | null | undefined];
@@ -104,9 +120,9 @@ const withGaps = (points: readonly Shown[], stepMs: number): Shown[] =>
     return [...gap, point];
   });
 
-function describe({ at, price, forecast, fills }: Shown): string {
+function describe({ price, forecast, fills }: Shown, clockText: string): string {
   return [
-    `${clock.format(at)} UTC: ${price === null ? 'no price' : `price ${Number(price.toFixed(1))}¢`}`,
+    `${clockText}: ${price === null ? 'no price' : `price ${Number(price.toFixed(1))}¢`}`,
     ...(forecast === null ? [] : [`forecast ${formatProbability(forecast / 100)}`]),
     ...fills.map(
       ({ action, filledContracts, side, value }) =>

@@ -78,7 +78,7 @@ export function reviewOrder(input: ReviewInput) {
     results: isClosing
       ? [
           { label: 'received', change: booked.received },
-          { label: 'profit or loss', change: booked.result },
+          { label: booked.result < 0n ? 'loss' : 'profit', change: booked.result },
         ]
       : resultsOf(order.side, booked.received - valueOf(DOLLAR, booked.closed), quote, market),
     chance: isClosingPairs ? null : chance,

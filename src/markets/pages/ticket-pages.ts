@@ -20,6 +20,7 @@ import { renderPage } from '../../core/pages/layout.js';
 import { forecastOf } from '../learning/forecast.js';
 import { emptyBook, type Side } from '../market/book.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
+import { CENT, ceilTo } from '../market/money.js';
 import { noLimitsDeclared, toEffectiveLimits } from '../risk/limits.js';
 import { findLimits } from '../risk/queries.js';
 import { readSwitch } from '../risk/switches.js';
@@ -234,7 +235,8 @@ async function readFacts(
     findLimits(db.orm, orgId),
   ]);
   const day = isPlaced(market) ? forecastOf(snapshot.forecasts, market) : undefined;
-  const reserved = waiting.reduce((sum, order) => sum + order.reserved, 0n);
+  // Rounded up as in the review.
+  const reserved = waiting.reduce((sum, order) => sum + ceilTo(order.reserved, CENT), 0n);
   return {
     snapshot,
     tradingSwitch,

@@ -155,19 +155,17 @@ function toSubject(market: ListedMarket) {
     return {
       heading: `${station.city}: ${labelOf(market)}`,
       about: `${kindLabels[kind].value} ${kind === 'hourly' ? 'at' : 'of'} ${formatMoment(market)}.`,
-      unplaced: null,
       back: {
         href: addressOfEvent(market),
         text: kind === 'hourly' ? 'All thresholds of the hour' : 'All brackets of the day',
       },
     };
   }
-  const { date, problem } = market;
+  const { date } = market;
   const city = cityOf(market);
   return {
     heading: unplacedTitle(market),
     about: `${[kindNames[market.kind], city, date && formatClimateDay(date)].filter(Boolean).join(', ')}.`,
-    unplaced: `No forecast or signal: ${problem}. The venue decides how this market settles.`,
     back: { href: overviewAddress('others'), text: 'All other markets' },
   };
 }

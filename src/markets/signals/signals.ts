@@ -1,4 +1,11 @@
-import { formatPrice } from '../../core/pages/format.js';
+import {
+  formatDecimal,
+  formatDegrees,
+  formatExactProbability,
+  formatMoney,
+  formatPrice,
+  formatTime,
+} from '../../core/pages/format.js';
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import type { RunningDay } from '../learning/running-day.js';
 import type { DayForecast } from '../learning/forecast.js';
@@ -7,7 +14,7 @@ import { valueOf } from '../market/contracts.js';
 import { bracketLabel } from '../market/brackets.js';
 import { chargeFill, feeRuleOf, newOrderAccount } from '../market/fees.js';
 import { isOnTick, type Market } from '../market/market.js';
-import { CENT, DOLLAR, formatDollars, type Micros } from '../market/money.js';
+import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import { TIME_TO_LIVE_MS, type MarketData } from '../market/source.js';
 import { nearExtremeOf } from './near-extreme.js';
 import { sizeEvents, worthOf, type EventSizes, type Money, type SignalAccount } from './sizes.js';
@@ -94,29 +101,32 @@ function hintAtRest(
 const stepAt = (ranges: Market['priceRanges'], price: Micros): Micros =>
   ranges.find(({ start, end }) => price >= start && price < end)?.step ?? CENT;
 
-const percent = (share: number): string => `${(share * 100).toFixed(1)}%`;
 const points = (difference: number): string => `${(Math.abs(difference) * 100).toFixed(1)} points`;
-const dollars = (amount: bigint): string => `$${formatDollars(amount).replace(/00$/, '')}`;
 
-/** `71.3 ± 1.5 °F`. */
-const spread = (mean: number, deviation: number): string => `${mean.toFixed(1)} ± ${deviation.toFixed(1)} °F`;
+/** `71.3° ± 1.5°F`. */
+const spread = (mean: number, deviation: number): string =>
+  `${formatDegrees(mean, 1)} ± ${formatDegrees(deviation, 1)}F`;
 
 function describeForecast({ side, probability }: Purchase, label: string, day: DayForecast): string {
   const { membersF, modelRunAt, rawMeanF, rawDeviationF } = day;
   const bracket = `${side === 'yes' ? '' : 'not '}${label}`;
   return (
-    `${percent(probability)} for ${bracket}: ${membersF.length} members of the run at ` +
-    `${modelRunAt.toISOString().slice(0, 16)}Z expect ${spread(rawMeanF, rawDeviationF)}, ${describeCorrection(day)}${describeProgress(day)}.`
+    `${formatExactProbability(probability)} for ${bracket}: ${membersF.length} members of the run of ` +
+    `${formatTime(modelRunAt)} expect ${spread(rawMeanF, rawDeviationF)}, ${describeCorrection(day)}${describeProgress(day)}.`
   );
 }
+
+/** Less would be shown as 0.0%. */
+export const LEAST_SHOWN = 0.0005;
 
 function describeProgress({ distribution: { atLeast, atMost = null }, running }: DayForecast): string {
   if (atLeast === null && atMost === null) return '';
   const reached =
     atMost === null
-      ? `the day has certainly reached ${atLeast} °F`
-      : `the day has certainly fallen to ${atMost} °F`;
-  return `; ${reached}${running ? `, and it stays there with ${percent(running.stays)}${describeDays(running)}` : ''}`;
+      ? `the day has certainly reached ${atLeast}°F`
+      : `the day has certainly fallen to ${atMost}°F`;
+  const stays = running && running.stays >= LEAST_SHOWN ? formatExactProbability(running.stays) : null;
+  return `; ${reached}${stays ? `, with a ${stays} chance that it stays there${describeDays(running!)}` : ''}`;
 }
 
 const describeDays = ({ fit }: RunningDay): string => (fit ? `, from ${fit.n} days at the same hour` : '');
@@ -132,10 +142,10 @@ const describeSeasons = (fit: DayForecast['seasonalFit']): string =>
 
 function describePrice({ side, price, depth, probability, breakEven, isHedge }: Purchase): string {
   const edge = probability - breakEven;
-  const asked = `${side.toUpperCase()} is asked at ${formatPrice(price)} (${depth} contracts); with the exact fee`;
+  const asked = `${side.toUpperCase()} is asked at ${formatPrice(price)} (${formatDecimal(depth)} contracts); with the exact fee`;
   return isHedge
     ? `${asked} it costs ${points(edge)} more than it is worth alone, but pays when the others lose.`
-    : `${asked} it is worth buying above ${percent(breakEven)}: an edge of ${points(edge)}.`;
+    : `${asked} it is worth buying above ${formatExactProbability(breakEven)}: an edge of ${points(edge)}.`;
 }
 
 function describeSize(purchase: Purchase, limitedBy: Signal['limitedBy'], parts: SignalParts): string {
@@ -145,9 +155,9 @@ function describeSize(purchase: Purchase, limitedBy: Signal['limitedBy'], parts:
   const held = isHeld ? ', given its holdings,' : '';
   const limit = limitedBy === null ? '' : `, limited by ${limitNames[limitedBy]}`;
   return (
-    `The best joint purchase of the event's brackets${held} puts ${percent(fullKelly)} of the bankroll here, and a quarter of that ` +
-    `is used${limit}: ${contracts} contracts up to ${formatPrice(limitPrice)} for ${dollars(stake)}. At worst the event's purchases ` +
-    `lose ${dollars(sizes.worstCase)} together.`
+    `The best joint purchase of the event's brackets${held} puts ${formatExactProbability(fullKelly)} of the bankroll here, and a quarter of that ` +
+    `is used${limit}: ${contracts} contracts up to ${formatPrice(limitPrice)} for ${formatMoney(stake)}. At worst the event's purchases ` +
+    `lose ${formatMoney(sizes.worstCase)} together.`
   );
 }
 

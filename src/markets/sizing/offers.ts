@@ -45,7 +45,8 @@ export function reasonAgainst(offer: Offer, index: number, optimum: Optimum, hea
   if (!(optimum.gap <= MAX_GAP)) return 'its optimal size could not be certified';
   if (wanted >= 1 - 1e-7) return 'its exact fee exceeds its benefit';
   if (wanted > NO_CONTRACTS) return 'its stake is less than one contract costs';
-  if (!(offer.edge > 0)) return `edge ${signed(offer.edge)} after fee`;
+  if (!(offer.edge > 0))
+    return `after the fee it costs ${(-100 * offer.edge).toFixed(1)} points more than it is worth`;
   if (headroom.markets[offer.market]! <= 0n) return 'the cap of the market is used up';
   if (headroom.event <= 0n) return 'the cap of the event is used up';
   if (headroom.cash <= 0n || headroom.fund <= 0n) return 'there is no cash left';
@@ -54,8 +55,6 @@ export function reasonAgainst(offer: Offer, index: number, optimum: Optimum, hea
   if (limit === 'cash') return 'better purchases use up the cash';
   return "it is not worth its cost beside the event's other purchases";
 }
-
-const signed = (edge: number): string => `${edge < 0 ? '−' : '+'}${Math.abs(edge).toFixed(3)}`;
 
 export interface Offer {
   ticker: string;

@@ -1,9 +1,10 @@
 import { sql } from 'drizzle-orm';
+import { groupBy } from '../../core/collections.js';
 import { type Clock, DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { Database, Orm } from '../../core/db/client.js';
 import { insertRows, selectRows } from '../../core/db/sql.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
-import type { MarketEvent } from '../market/event.js';
+import { isPlaced, type ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 import { ageOf, type Snapshot, type SnapshotStore } from './snapshot.js';
@@ -44,23 +45,27 @@ export function createPriceRecorder({
 /** Another instance may have recorded the same five minutes. */
 export async function recordPrices(
   orm: Orm,
-  { marketSource, events, forecasts }: Pick<Snapshot, 'marketSource' | 'events' | 'forecasts'>,
+  {
+    marketSource,
+    data,
+    forecasts,
+  }: Pick<Snapshot, 'marketSource' | 'forecasts'> & { data: Pick<Snapshot['data'], 'markets'> },
   at: Date,
 ): Promise<void> {
-  const open = events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
-  if (open.length === 0) return;
-  const rows = open.map((event) => ({
-    marketSource,
-    eventTicker: event.eventTicker,
-    at,
-    prices: bestPrices(event, forecastOf(forecasts, event)),
-  }));
+  const rows = [...groupBy(data.markets, (market) => market.eventTicker)].flatMap(
+    ([eventTicker, markets]) => {
+      const open = markets.find(({ status }) => status === 'active');
+      const day = open && isPlaced(open) ? forecastOf(forecasts, open) : undefined;
+      return open ? [{ marketSource, eventTicker, at, prices: bestPrices({ markets }, day) }] : [];
+    },
+  );
+  if (rows.length === 0) return;
   await insertRows(orm, priceHistory, rows);
 }
 
 /** An uncalibrated forecast is left out, because it can be far from the one that follows it. */
 export const bestPrices = (
-  { markets }: Pick<MarketEvent, 'markets'>,
+  { markets }: { markets: readonly Pick<ListedMarket, 'ticker' | 'yesBid' | 'yesAsk'>[] },
   day: Pick<DayForecast, 'probabilities' | 'isCalibrated'> | undefined,
 ): Record<string, BestPrices> =>
   Object.fromEntries(

@@ -71,7 +71,7 @@ describe('the line of a day', () => {
     expect(low.summary).toMatch(
       'The low usually occurs from 03:00 to 08:00 (not yet learned for this station)',
     );
-    expect([low.bands, low.note]).toEqual([[], 'Local standard time.']);
+    expect([low.bands, low.note]).toEqual([[], '']);
   });
 
   it('does not call nearly the whole day usual', () => {

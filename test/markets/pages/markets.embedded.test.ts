@@ -185,8 +185,10 @@ it('the page of a city shows its current day', async () => {
   }
   expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
   expect(text).toMatch(
-    /Peak [\d.]+% chance that the peak is over .*Peak Based only on the forecast from before the day\. Nothing has been learned of days at this hour yet/,
+    /Peak Based only on the forecast from before the day\. Nothing has been learned of days at this hour yet/,
   );
+  // Nothing is said of a chance that would be shown as 0.0%.
+  expect(text).not.toContain('0.0% chance that the peak is over');
   expect(text).toContain('CLINYC');
 });
 
@@ -252,7 +254,8 @@ it('an hour is a ladder of thresholds, each with its own probability', async () 
     expect(linksOf(page)).toContain(`${PATH}/${ticker}`);
   }
   expect(text).not.toContain('Likeliest');
-  expect(text).toMatch(/temperature at \d\d:00 on \w{3} \d+ \w{3}, local time/);
+  expect(text).toMatch(/temperature at \d\d:00 on \w{3} \d+ \w{3} /);
+  expect(page.text).toContain('aria-label="Hours, local time"');
   const example = /Each threshold settles on its own: at (\d+)\.20°/.exec(text)?.[1];
   expect(event.markets.map(({ bracket }) => bracketLabel(bracket))).toContain(`${example}° or above`);
   const hours = [...page.text.matchAll(/hour=(\d+)[^>]*>(\d\d):00( <small>(?:over|next)<\/small>)?/g)];
@@ -356,22 +359,24 @@ describe('a market without a place', () => {
     expect(text).toContain(unplacedTitle(rain()).replace(/ on .*/, '?'));
     // The day is a heading, so that no question repeats it.
     expect(text).toMatch(
-      /Last [A-Z][a-z]{2} \d{1,2} [A-Z][a-z]{2} Will it rain in [A-Z][\w ]+\? (Buy|none|closed|YES)/,
+      /[A-Z][a-z]{2} \d{1,2} [A-Z][a-z]{2} YES \/ NO ask Will it rain in [A-Z][\w ]+\? YES \S+ \/ NO \S+/,
     );
-    const days = [...page.text.matchAll(/scope="rowgroup"[^>]*>([^<]+)</g)].map(([, day]) => day);
+    const days = [...page.text.matchAll(/<h3>(\w{3} \d+ \w{3}) <span aria-hidden="true">Y/g)].map(
+      ([, day]) => day,
+    );
     expect(days.length).toBeGreaterThan(0);
     expect(new Set(days).size).toBe(days.length);
     const sorted = await getPage(owner.browser, `${PATH}?kind=others&sort=price`);
-    const firstDay = sorted.text.split('scope="rowgroup"')[1]!;
-    const prices = [...firstDay.matchAll(/data-label="YES">[^¢]*?>([\d.]+)¢/g)].map(([, price]) =>
-      Number(price),
-    );
+    const firstDay = textOf(sorted).split('YES / NO ask')[1]!;
+    const prices = [...firstDay.matchAll(/\? YES ([\d.]+)¢/g)].map(([, price]) => Number(price));
     expect(prices.length).toBeGreaterThan(1);
     expect(prices).toEqual(prices.toSorted((a, b) => b - a));
-    expect(page.text.indexOf('<form id="search"')).toBeGreaterThan(page.text.indexOf('aria-label="Kinds"'));
-    // A reason that all share is stated once.
-    expect(text.match(/Gauge does not forecast rain\./g)).toHaveLength(1);
-    expect(page.text.indexOf('id="closed-markets"')).toBeGreaterThan(page.text.lastIndexOf('data-side='));
+    // A reason that all share is stated once, and in the chosen market.
+    expect(text.match(/Gauge does not forecast rain\./g)).toHaveLength(2);
+    expect(page.text.indexOf('id="closed-markets"')).toBeGreaterThan(page.text.indexOf('YES / NO ask'));
+    // Other is chosen, and so is the first of its markets, with its price line.
+    expect(page.text).toMatch(/href="[^"]*kind=others" aria-current="true"/);
+    expect(page.text).toContain('id="price-title"');
     expect(linksOf(page)).toContain(`${PATH}/${rain().ticker}?side=yes&action=buy`);
     const found = textOf(await getPage(owner.browser, `${PATH}?kind=others&q=RAIN+denver`));
     expect(found).toContain('Denver');
@@ -966,7 +971,7 @@ it.each([
     { timeInForce: 'good_till_cancelled', postOnly: 'maybe' },
     /Post only: Must be one of the options/,
   ],
-  ['timeInForce', { timeInForce: 'good_till_never' }, /Time in force: Must be one of the options/],
+  ['timeInForce', { timeInForce: 'good_till_never' }, /Order type: Must be one of the options/],
 ])('a resting order is refused for its %s in %j', async (_field, changes, words) => {
   const market = openMarket();
   const page = await postForm(owner.browser, `${PATH}/${market.ticker}`, form(market, changes));
@@ -1258,7 +1263,10 @@ describe('with calibrated forecasts and open gates', () => {
     expect(text).toContain(
       `${best.length} signals: ${titles[0]} ${formatPoints(best[0]!.edge)}`.replace('\u00a0', ' '),
     );
-    const ladder = text.slice(text.indexOf('Forecast Market YES NO'), text.indexOf('Forecast Calibrated'));
+    const ladder = text.slice(
+      text.indexOf('Forecast Market Buy YES Buy NO'),
+      text.indexOf('Forecast Calibrated'),
+    );
     expect(ladder.match(/Signal:/g)).toHaveLength(best.length);
     const card = textOf(await getPage(browser, `${PATH}?kind=${event.kind}&q=${event.station.id}`));
     const edge = formatPoints(best[0]!.edge).replace('\u00a0', ' ');

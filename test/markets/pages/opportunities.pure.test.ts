@@ -28,7 +28,12 @@ it.each([
       forecasts: new Map([['E', {}]]),
       gates: { gates: [{ kind: 'daily_maximum', isOpen: true }] },
     } as unknown as Snapshot;
-    const side = { ticker: 'E-T1', side: 'yes', reason: 'edge −0.387 after fee', isWithheld };
+    const side = {
+      ticker: 'E-T1',
+      side: 'yes',
+      reason: 'after the fee it costs 38.7 points more than it is worth',
+      isWithheld,
+    };
     const other = { ticker: 'E-T2', side: 'yes', reason: 'there are no asks', isWithheld: false };
     const report = { eventTicker: 'E', kind: 'daily_maximum', signals: [], suppressed: [side, other] };
     const gate = { isOpen, reason: late, leadHours: 0 };
@@ -48,9 +53,11 @@ it.each([
 ])(
   'without a signal, the reason is what holds for all (%s, gate open: %s)',
   (shared, isOpen, text, short) => {
-    const suppressed = ['edge −0.387 after fee', 'there are no asks'].map((own) => ({
-      reason: shared ?? own,
-    }));
+    const suppressed = ['after the fee it costs 38.7 points more than it is worth', 'there are no asks'].map(
+      (own) => ({
+        reason: shared ?? own,
+      }),
+    );
     const gate = { isOpen, reason: late, leadHours: 0 };
     expect(whyNone({ isCalibrated: true, gate, suppressed } as unknown as EventSignals)).toEqual({
       text,
@@ -267,25 +274,28 @@ describe('a position', () => {
     expect(edgeOf(false)).toBeNull();
   });
 
-  it('that is as good as lost says so and stands last, also in the chosen market', () => {
+  it('that is as good as lost says so and stands last, in the chosen market before those of others', () => {
     const snapshot = snapshotOf(560_000n);
     const { probabilities } = snapshot.forecasts.get('KNYC')!.days[0]!;
     (probabilities as Map<string, number>).set('T', 0.003);
-    const positions = ['T', 'U'].map((ticker) => ({
+    const positions = ['T', 'U', 'T2'].map((ticker) => ({
       ...held,
       ticker,
       city: null,
       date: null,
-      eventTicker: ticker,
+      eventTicker: ticker[0],
       mark,
     }));
     const portfolio = { positions } as unknown as Parameters<typeof toDeskPositions>[0];
     const chosen = { ticker: 'T', eventTicker: 'T' } as Parameters<typeof toDeskPositions>[3];
     const shown = toDeskPositions(portfolio, snapshot, true, chosen);
     expect(shown.map(({ ticker, state }) => [ticker, state?.label, state?.note])).toEqual([
-      ['U', undefined, undefined],
+      ['T2', undefined, undefined],
       ['T', 'As good as lost', 'forecast <1%'],
+      ['U', undefined, undefined],
     ]);
+    const [last] = toDeskPositions(portfolio, snapshot, true).slice(-1);
+    expect([last!.ticker, last!.rank >= 3]).toEqual(['T', true]);
   });
 
   it.each([

@@ -126,7 +126,7 @@ describe('the portfolio', () => {
     expect(words).toContain('Realised $0.00 before fees of $2.01');
     const desk = await read(trader.browser, '/dashboard/markets');
     for (const page of [{ words, text }, desk]) {
-      expect(page.words).toContain('59° or below New York high, 21 Nov 2026');
+      expect(page.words).toContain('New York high 59° or below 21 Nov 2026');
       expect(page.words).toContain('now 56¢; sells for $64.93 $67.20 −$5.00');
       expect(page.text).toContain(
         `href="${sellPath(COLD).replaceAll('&', '&amp;')}&amp;contracts=120#ticket-head"`,
@@ -287,14 +287,18 @@ describe('orders', () => {
     expect(words.toLowerCase()).toContain(message.toLowerCase());
   });
 
-  it('give a long reason in one line, with the whole of it behind a disclosure', async () => {
+  it('say how much was filled, and why nothing was', async () => {
     const { organization, browser } = await signedIn(database.db, service.url);
     const reason = 'The book held 3 of 9 contracts at the limit price or better; the rest was cancelled.';
-    const order = { by: { userId: uuid() }, at: now(), contracts: 9, status: 'cancelled' as const, reason };
-    await bookTrade(database.db, { orgId: organization.id, ...order });
+    const order = { by: { userId: uuid() }, at: now(), contracts: 9, reason };
+    for (const part of [
+      { status: 'cancelled' as const },
+      { status: 'partially_filled' as const, fills: [['0.50', 3, '0'] as [string, number, string]] },
+    ])
+      await bookTrade(database.db, { orgId: organization.id, ...order, ...part });
     const { text } = await read(browser, `${PATH}/orders`);
-    expect(text).toContain('<summary><bdi>The book held 3 of 9 contracts at the limit…</bdi></summary>');
-    expect(text).toContain(`<bdi>${reason}</bdi>`);
+    expect(text.split(`<bdi>${reason}</bdi>`)).toHaveLength(2);
+    expect(text).toContain('>3 of 9 filled</span>');
   });
 
   it('export as a spreadsheet file with exact values and no formulas', async () => {
@@ -453,7 +457,7 @@ describe('a sale', () => {
     expect(two.headers.get('location')).toBe(desk.replace('placed', 'repeated'));
     const path = `/dashboard/portfolio/orders/${new URLSearchParams(desk.split(/[?#]/)[1]).get('order')}`;
     const order = await read(trader.browser, path);
-    expect(order.words).toContain('Cash +$64.9287');
+    expect(order.words).toContain('Cash +$64.93');
     expect((await read(trader.browser, desk)).words).toContain('Sold 120 YES for $64.93 after the fee.');
     expect(order.words).toContain('Sell 120 YES');
     expect(order.words).toContain(`Placed by ${trader.user.name}`);

@@ -51,7 +51,9 @@ it('shows the price between bid and ask, the forecast and fills, and ends at the
   ]);
   expect(price.marks).toHaveLength(1);
   expect(price.marks[0]).toMatchObject({ name: 'buy', x: '50%' });
-  expect(price.hits[1]!.label).toBe('17:00 UTC: price 41¢, forecast 55%, bought 5 YES at 42¢');
+  expect(price.hits[1]!.label).toBe(
+    '12:00 local standard time: price 41¢, forecast 55%, bought 5 YES at 42¢',
+  );
 });
 
 it('draws no line without two points', () => {
@@ -75,7 +77,7 @@ it('of an ended market runs to its payout', () => {
 
 it('leaves a gap as long as the time without recorded prices', () => {
   const { price } = view([point(-9, 400_000, 440_000), point(0, 410_000, 430_000)]);
-  expect(price.lines[0]!.paths).toEqual(['M0.0 168.0h0', expect.stringMatching(/^M900\.0 .*L1000\.0 /)]);
+  expect(price.lines[0]!.paths).toEqual(['M0.0 126.0h0', expect.stringMatching(/^M900\.0 .*L1000\.0 /)]);
 });
 
 it('leaves out a forecast that is not calibrated', () => {

@@ -6,7 +6,6 @@ import {
   formatAge,
   formatPrice,
   formatChange,
-  formatExactChange,
   formatExactMoney,
   formatCount,
   formatMoney,
@@ -68,7 +67,7 @@ const valuesOf = ({ facts }: ReturnType<typeof review>) =>
       'money' in fact
         ? formatExactMoney(fact.money)
         : 'change' in fact
-          ? formatExactChange(fact.change)
+          ? formatChange(fact.change)
           : formatCount(fact.contracts, 'contract'),
     ]),
   );
@@ -147,7 +146,7 @@ it('a purchase that only closes pairs is quoted as a sale: one result, no payout
   });
   expect(quoted.results).toEqual([
     { label: 'received', change: cents(113) },
-    { label: 'profit or loss', change: cents(-7) },
+    { label: 'loss', change: cents(-7) },
   ]);
   expect(quoted.chance).toBeNull();
 });
@@ -202,7 +201,7 @@ it('a sale shows its proceeds, realised result and when holding is better', () =
   });
   expect(quoted.results).toEqual([
     { label: 'received', change: 3_040_000n },
-    { label: 'profit or loss', change: -160_000n },
+    { label: 'loss', change: -160_000n },
   ]);
   expect(quoted.chance!.breakEven).toBeCloseTo(0.3795, 6);
 });
@@ -307,7 +306,6 @@ it('prices, money and probabilities use traders’ formats', () => {
     '$0.00',
     '+$0.01',
   ]);
-  expect([4_900n, -4_900n].map(formatExactChange)).toEqual(['+$0.0049', '−$0.0049']);
   expect([0, 0.001, 0.43, 0.999, 1].map(formatProbability)).toEqual(['0%', '<1%', '43%', '>99%', '100%']);
   expect([0.072, -0.0001, -0.3].map(formatPoints)).toEqual([
     '+7.2\u00a0points',

@@ -45,7 +45,7 @@ describe('the sizes of an event', () => {
     const [first] = sized.purchases;
     expect(first!.fullKelly).toBeCloseTo(0.01841, 6);
     expect(first!.fractionalKelly).toBeCloseTo(0.01841 / 4, 6);
-    expect(reasonFor(sized, 'M3', 'yes')).toBe('edge −0.035 after fee');
+    expect(reasonFor(sized, 'M3', 'yes')).toBe('after the fee it costs 3.5 points more than it is worth');
   });
 
   it('include purchases not worth their cost if they reduce the risk of the others, and say so', () => {
@@ -78,7 +78,7 @@ describe('the sizes of an event', () => {
       limitedBy: 'market',
       contracts: 23,
     });
-    expect(reasonFor(sized, 'A', 'no')).toBe('edge −0.315 after fee');
+    expect(reasonFor(sized, 'A', 'no')).toBe('after the fee it costs 31.5 points more than it is worth');
     expect(reasonFor(sized, 'B', 'yes')).toBe('there are no asks');
     const poor = sizeEvent(toEvent(markets, { bankroll: dollars(1), cash: dollars(1) }));
     expect(poor.purchases).toEqual([]);

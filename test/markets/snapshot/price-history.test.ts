@@ -14,14 +14,21 @@ const NOON = Date.parse('2026-07-15T12:00:00Z');
 
 const database = useDatabase();
 
-const market = (ticker: string, status: string, yesBid: bigint | null, yesAsk: bigint | null) => ({
+const market = (
+  [eventTicker, ticker]: [string, string],
+  status: string,
+  yesBid: bigint | null,
+  yesAsk: bigint | null,
+) => ({
+  eventTicker,
   ticker,
+  station: eventTicker === 'RAIN' ? null : { id: 'KNYC' },
   status,
   yesBid,
   yesAsk,
 });
 
-/** A recorder whose snapshot has the given age, one open event and one finished event. */
+/** A recorder whose snapshot has the given age, an open event, a finished one, and one that Gauge cannot forecast. */
 function scene(marketSource: string, ageMs = 0) {
   const clock = { ms: NOON, now: () => clock.ms };
   const store = {
@@ -30,14 +37,14 @@ function scene(marketSource: string, ageMs = 0) {
         marketSource,
         asOf: new Date(clock.ms - ageMs),
         forecasts: new Map(),
-        events: [
-          {
-            eventTicker: 'OPEN',
-            station: { id: 'KNYC' },
-            markets: [market('A', 'active', 410_000n, 425_000n), market('B', 'active', null, null)],
-          },
-          { eventTicker: 'OVER', markets: [market('C', 'finalized', null, null)] },
-        ],
+        data: {
+          markets: [
+            market(['OPEN', 'A'], 'active', 410_000n, 425_000n),
+            market(['OPEN', 'B'], 'active', null, null),
+            market(['OVER', 'C'], 'finalized', null, null),
+            market(['RAIN', 'D'], 'active', 200_000n, null),
+          ],
+        },
       } as unknown as Snapshot;
     },
   };
@@ -62,6 +69,7 @@ it('best prices of open events are recorded once in five minutes, whichever inst
   ]);
   expect(points[0]!.prices).toEqual({ A: [410_000, 425_000, null], B: [null, null, null] });
   expect((await read('OVER')).points).toEqual([]);
+  expect((await read('RAIN')).points[0]!.prices).toEqual({ D: [200_000, null, null] });
 });
 
 it('stale prices are not recorded', async () => {
