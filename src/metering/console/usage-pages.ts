@@ -36,14 +36,9 @@ const MAX_OPTIONS = 200;
 /** Named in an error. */
 const MAX_MATCHES = 20;
 
-const day = dayField('must be a date like 2026-01-31').refine(
-  (date) => date >= '1970',
-  'must be between the years 1970 and 9999',
-);
-
 const querySchema = z.object({
-  from: day,
-  to: day,
+  from: dayField,
+  to: dayField,
   granularity: z.enum(granularities, 'must be one of the options'),
   mode,
   by: z.enum(kinds, 'must be product or organization').optional(),
