@@ -59,5 +59,6 @@ export const eventsQuerySchema = z.object({
   from: minute.optional(),
   to: minute.optional(),
   key: key.optional(),
+  subject: text(128).optional(),
   cursor: z.string().optional(),
 });

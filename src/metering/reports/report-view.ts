@@ -38,6 +38,7 @@ interface Change {
   subject?: string;
   isSum?: boolean;
   event?: string | undefined;
+  correct?: string | undefined;
   cursor?: string | undefined;
 }
 
@@ -60,6 +61,7 @@ export const linksOf =
       ),
       sum: isSum ? '1' : undefined,
       event: change.event,
+      correct: change.correct,
       cursor: change.cursor,
     });
   };
