@@ -26,7 +26,7 @@ import {
 } from '../reports/choices.js';
 import { addCorrectionForm } from '../reports/correction-pages.js';
 import { toEventsCsv } from '../reports/csv.js';
-import { readLookUp, toEventPanel, toEventView, type Typed } from '../reports/event-view.js';
+import { placeOf, readLookUp, toEventPanel, toEventView, type Typed } from '../reports/event-view.js';
 
 /** For a search by key. */
 const MAX_MATCHES = 20;
@@ -113,15 +113,15 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
         owner: 'This customer',
         showsKeys: true,
         mayCorrect: true,
-        keyHref: () => `${base}/keys`,
-        ledgerHref: ({ livemode }) => toAddress(`${base}/credits`, { mode: livemode ? 'live' : 'test' }),
-        dayHref: ({ occurredAt, livemode, productSlug }) =>
-          toAddress(path, {
-            product: productSlug,
-            mode: livemode ? 'live' : 'test',
-            from: occurredAt.slice(0, 10),
-            to: occurredAt.slice(0, 10),
-          }),
+        hrefsOf: (event) => {
+          const { product, mode } = placeOf(event);
+          const day = event.occurredAt.slice(0, 10);
+          return {
+            key: `${base}/keys`,
+            day: toAddress(path, { product, mode, from: day, to: day }),
+            ledger: toAddress(`${base}/credits`, { mode }),
+          };
+        },
       },
       query.correct,
       typed,

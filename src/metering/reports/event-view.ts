@@ -103,17 +103,13 @@ interface Around {
   owner: 'Your Organization' | 'This customer';
   showsKeys: boolean;
   mayCorrect: boolean;
-  keyHref?: ((event: EventRow) => string) | undefined;
-  ledgerHref?: ((event: EventRow) => string) | undefined;
-  dayHref: (event: EventRow) => string;
+  hrefsOf: (event: EventRow) => { key: string; day: string; ledger: string | undefined };
 }
-
-export type EventPanel = ReturnType<typeof toEventPanel>;
 
 /** @param correct what the reader has chosen to do with the event */
 export function toEventPanel(
   { wanted, event, archived }: LookUp,
-  { link, rows, keyHref, ledgerHref, dayHref, ...around }: Around,
+  { link, rows, hrefsOf, ...around }: Around,
   correct: unknown,
   typed: Typed = { form: newForm() },
 ) {
@@ -139,9 +135,7 @@ export function toEventPanel(
       })),
       amendHref: link({ event: wanted, correct: 'amend' }),
       voidHref: link({ event: wanted, correct: 'void' }),
-      dayHref: dayHref(event),
-      keyHref: keyHref?.(event),
-      ledgerHref: event.creditPrice === '0' ? undefined : ledgerHref?.(event),
+      hrefs: hrefsOf(event),
     },
     correction:
       event && around.mayCorrect && correct !== undefined

@@ -80,7 +80,7 @@ async function showExplorer(context: Context, req: Request, res: Response, typed
   };
   const panel = lookUp && result && readPanel(res, viewer, lookUp, result, sent.correct, typed);
   await renderPage(context, req, res, page, {
-    ...toFilters({ viewer, query, form, products, ...result, now }),
+    ...toFilters(viewer, { query, form }, products, now, result),
     months: toMonthOptions(await listMonths(db.orm, viewer.orgId), result?.request.period, now),
     ...result,
     panel,
@@ -102,7 +102,6 @@ function readPanel(
   const link = linksOf(request, product?.slug);
   const { cursor, showsKeys, path } = request;
   const isCorrector = showsKeys && isManager(sessionOf(res).role);
-  const dayOf = ({ occurredAt }: EventRow) => occurredAt.slice(0, 10);
   const around = {
     link: (change: object) => link({ cursor, ...change }),
     rows: events?.rows ?? [],
@@ -111,15 +110,17 @@ function readPanel(
     mayCorrect: isCorrector && sessionOf(res).mayCorrect,
     /** The operator can. */
     mayAsk: isCorrector && !sessionOf(res).mayCorrect,
-    keyHref: ({ apiKeyId }: EventRow) => `${home}/api-keys/${apiKeyId}`,
-    ledgerHref: shows('credits')
-      ? (event: EventRow) => {
-          const { product, mode } = placeOf(event);
-          return toAddress(`${home}/credits/ledger`, { mode, product, from: dayOf(event), to: dayOf(event) });
-        }
-      : undefined,
-    dayHref: (event: EventRow) =>
-      toAddress(path, { ...placeOf(event), range: 'day', date: dayOf(event), month: undefined }),
+    hrefsOf: (event: EventRow) => {
+      const { month: _month, ...place } = placeOf(event);
+      const date = event.occurredAt.slice(0, 10);
+      return {
+        key: `${home}/api-keys/${event.apiKeyId}`,
+        day: toAddress(path, { ...place, range: 'day', date }),
+        ledger: shows('credits')
+          ? toAddress(`${home}/credits/ledger`, { ...place, range: undefined, from: date, to: date })
+          : undefined,
+      };
+    },
   };
   return toEventPanel(lookUp, around, correct, typed);
 }
@@ -360,18 +361,14 @@ async function readParts(
   return parts;
 }
 
-interface Filters {
-  viewer: Viewer;
-  query: FormFields;
-  form: FormState;
-  products: UsageProduct[];
-  request?: UsageRequest;
-  product?: UsageProduct | undefined;
-  now: Date;
-}
-
 /** The controls stay in place even if the query is invalid. */
-function toFilters({ viewer, query, form, products, request, product: chosen, now }: Filters) {
+function toFilters(
+  viewer: Viewer,
+  { query, form }: { query: FormFields; form: FormState },
+  products: UsageProduct[],
+  now: Date,
+  { request, product: chosen }: Partial<Awaited<ReturnType<typeof readExplorer>>> = {},
+) {
   const shown = request ?? {
     mode: query.mode === 'test' ? ('test' as const) : ('live' as const),
     period: monthPeriod(now),

@@ -27,20 +27,7 @@ import { DIMENSION, type UsageReport, type UsageRequest } from './report.js';
 
 export const USAGE_PATH = '/dashboard/usage';
 
-interface Change {
-  product?: string;
-  period?: Period;
-  hour?: string;
-  key?: string;
-  metric?: string;
-  by?: string;
-  values?: object;
-  subject?: string;
-  isSum?: boolean;
-  event?: string | undefined;
-  correct?: string | undefined;
-  cursor?: string | undefined;
-}
+type Change = Partial<Omit<UsageRequest, 'values'>> & { correct?: string | undefined; values?: object };
 
 /** Links that keep what the request chooses, except for what they change. An empty text takes a choice away. */
 export const linksOf =

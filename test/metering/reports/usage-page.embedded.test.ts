@@ -613,7 +613,9 @@ describe('all products', () => {
     expect(text).toContain(`${others[5]!.name} 37.5 calls 15 19.2%`);
     // Only the five products with the most usage have their own segment.
     expect(text).toContain('2 other products');
-    expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events\n[^"]* 15\n[^"]*\n2 other products 13\n/);
+    expect(page.text).toMatch(
+      /data-label="14 Mar 2031: 78 events\n(?=[^"]* 15\n)[^"]*\n2 other products 13\n/,
+    );
     expect(text).not.toContain(stranger.product.name);
     const day = await browser.get(`${path}?range=day&date=2031-03-14`, html);
     expect(day.text).toMatch(/data-label="05:00: 75 events/);
@@ -623,6 +625,35 @@ describe('all products', () => {
     expect(textOf((await browser.get(`${path}?range=last7`, html)).text)).toContain(
       '9 Mar 2031 – 15 Mar 2031',
     );
+  });
+
+  it('are divided by API key, rotations together, and by subject, in credits if prices explain all of them', async () => {
+    const { db, orgId, browser, product, key } = await arrive();
+    const second = await createProduct(db);
+    await grant(db, orgId, second.id);
+    const prices = { creditPrice: '2', creditDimension: 'model', creditPrices: { large: '5' } };
+    await db.orm
+      .update(products)
+      .set({ dimensions: ['model'], subjectsSince: new Date(0), creditEnforcement: 'warn', ...prices })
+      .where(eq(products.id, product.id));
+    const successor = await createKey(db, orgId, { name: 'the runtime' });
+    await db.orm.update(apiKeys).set({ rotatedFromId: key.id }).where(eq(apiKeys.id, successor.id));
+    const other = await createKey(db, orgId, { name: 'the other' });
+    const send = (secret: string, slug: string, quantity: number, more = {}) =>
+      sendUsage(service.url, secret, [usageEvent(slug, uuid(), { quantity, ...more })]);
+    await send(key.secret, product.slug, 1, { dimensions: { model: 'large' }, subject: 'ada' });
+    await send(successor.secret, product.slug, 1, { dimensions: { model: 'small' }, subject: 'ada' });
+    await send(other.secret, product.slug, 4, { dimensions: { model: 'small' }, subject: 'ben' });
+    await send(other.secret, second.slug, 9);
+    const page = await browser.get(path, html);
+    const text = textOf(page.text);
+    expect(text).toMatch(
+      /By API key Name Credits Events Share of credits the other org_live_\w+… 8 2 53\.3% the runtime org_live_\w+… 7 2 46\.7%/,
+    );
+    expect(text).toContain('By subject Name Events Share of events ada 2 66.7% ben 1 33.3%');
+    expect(page.text).toMatch(new RegExp(`product=${product.slug}&amp;[^"]*subject=ada`));
+    await db.orm.update(products).set({ creditPrice: '3' }).where(eq(products.id, product.id));
+    expect(textOf((await browser.get(path, html)).text)).toContain('By API key Name Events Share of events');
   });
 
   it('say how many are shown if there are more', async () => {
