@@ -25,8 +25,6 @@ import {
 } from './period.js';
 import { DIMENSION, type UsageReport, type UsageRequest } from './report.js';
 
-export const USAGE_PATH = '/dashboard/usage';
-
 type Change = Partial<Omit<UsageRequest, 'values'>> & { correct?: string | undefined; values?: object };
 
 /** Links that keep what the request chooses, except for what they change. An empty text takes a choice away. */
