@@ -196,7 +196,7 @@ it('alerts and events are beside the chart, and folded below it on a phone', asy
   await page.locator('summary', { hasText: 'Events' }).click();
   await event.waitFor();
   const month = page.getByLabel('Month (UTC)');
-  expect((await month.boundingBox())!.width).toBeGreaterThan(250);
+  expect((await month.boundingBox())!.width).toBeGreaterThan(200);
 });
 
 it('the five largest parts are shown until all are wanted', async () => {
