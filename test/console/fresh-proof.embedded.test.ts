@@ -188,11 +188,11 @@ describe('usage', () => {
     const { secret } = await createKey(db, orgId);
     const event = { ...usageEvent(product.slug, 'of acme'), occurredAt: new Date(clock.now()).toISOString() };
     expect((await sendUsage(service.url, secret, [event])).status).toBe(202);
-    const form = { idempotencyKey: 'of acme', quantity: '2.5', why: 'Too many', correctionKey: uuid() };
+    const form = { quantity: '2.5', reason: 'Too many', correctionKey: uuid() };
     await expectProof({
-      path: '/usage/corrections',
+      path: '/usage?event=of+acme',
       form: { ...form, step: 'save' },
-      page: '/usage/corrections?idempotencyKey=of+acme',
+      page: '/usage?event=of+acme&correct=amend',
     });
   });
 });

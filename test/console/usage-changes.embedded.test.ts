@@ -37,44 +37,38 @@ const totalOf = async (month: string) => {
   return body.usage.map(({ quantity }: { quantity: number }) => quantity);
 };
 
-it('corrects an event from its row after showing the effect, and reports errors beside their fields', async () => {
-  const correction = {
-    idempotencyKey: 'of acme',
-    quantity: '2.5',
-    why: 'Counted five times',
-    correctionKey: uuid(),
-  };
+it('corrects an event beside its list after showing the effect, and reports errors beside their fields', async () => {
+  const correction = { quantity: '2.5', reason: 'Counted five times', correctionKey: uuid() };
   const get = (path: string) => operator.browser.get(`/console/customers/acme/usage${path}`, html);
   const list = await get('');
-  expect([list.status, list.text.includes('corrections?idempotencyKey=of+acme')]).toEqual([200, true]);
+  expect([list.status, list.text.includes('event=of+acme')]).toEqual([200, true]);
   expect(list.text).toMatch(/<th[^>]*>Subject<\/th>/);
   const found = await get('?idempotencyKey=of');
   expect([found.text.includes('of acme'), found.text.includes('of initech')]).toEqual([true, false]);
-  expect((await get('/corrections?idempotencyKey=of+acme')).text).toContain('value="12.5"');
-  const row = /corrections\?idempotencyKey=of\+acme[^"]+/
-    .exec((await get('?from=2026-03-04&to=2026-03-04')).text)![0]
-    .replaceAll('&amp;', '&');
   const place = 'product=calls&mode=live&from=2026-03-04&to=2026-03-04';
-  expect((await get(`/${row}`)).text).toContain(`name="place" value="${place.replaceAll('&', '&amp;')}"`);
-  for (const query of ['?idempotencyKey=of+initech', '?idempotencyKey=%27+or+1%3D1+--'])
-    expect(await get(`/corrections${query}`)).toMatchObject({
-      status: 404,
-      text: expect.stringMatching(/No such event.*href="\/console\/customers\/acme\/usage">Events/s),
-    });
-  expect((await post('/corrections', { ...correction, idempotencyKey: 'of initech' })).status).toBe(404);
+  const row = `?${place}&event=of+acme`;
+  expect((await get('?from=2026-03-04&to=2026-03-04')).text).toContain(row.replaceAll('&', '&amp;'));
+  const panel = (await get(row)).text.split('<aside')[1]!;
+  for (const fact of ['Sent as|Quantity', 'Credits', 'Received', 'API key', 'correct=void', '/acme/credits'])
+    expect(panel).toMatch(new RegExp(fact));
+  expect((await get(`${row}&correct=amend`)).text).toContain('value="12.5"');
+  for (const other of ['of+initech', '%27+or+1%3D1+--'])
+    expect((await get(`?event=${other}&correct=amend`)).text).toMatch(/This customer has no event/);
+  expect((await post('?event=of+initech', correction)).status).toBe(404);
+  const amend = `${row}&correct=amend`;
   for (const [field, value, problem] of [
     ['quantity', '-1', 'Must not be below 0.'],
     ['quantity', '12.50', 'Already 12.5.'],
     ['quantity', '1e30', 'Correct quantity'],
-    ['why', '', 'Reason'],
+    ['reason', '', 'Reason'],
   ] as const) {
-    const { status, text } = await post('/corrections', { ...correction, [field]: value });
+    const { status, text } = await post(amend, { ...correction, [field]: value });
     expect([field, status]).toEqual([field, 400]);
     expect(text).toContain(`href="#field-${field}"`);
     expect(text).toContain(problem);
   }
   for (const step of [{}, { step: 'edit' }]) {
-    const { status, text } = await post('/corrections', { ...correction, ...step });
+    const { status, text } = await post(amend, { ...correction, ...step });
     const cells = [...text.matchAll(/data-label="(?:Now|Then)"><div>([^ ]+)/g)].map(([, value]) => value);
     expect([status, cells]).toEqual([
       200,
@@ -83,15 +77,22 @@ it('corrects an event from its row after showing the effect, and reports errors 
   }
   expect(await totalOf('2026-03')).toEqual(['12.5']);
   for (let time = 0; time < 2; time++) {
-    const { status, headers } = await post('/corrections', { ...correction, place, step: 'save' });
+    const { status, headers } = await post(amend, { ...correction, step: 'save' });
     expect([status, headers.get('location')]).toEqual([
       303,
-      `/console/customers/acme/usage?${place}&done=corrected&corrected=of+acme#corrected`,
+      `/console/customers/acme/usage?done=corrected&${place}&event=of+acme`,
     ]);
   }
   expect(await totalOf('2026-03')).toEqual(['2.5']);
-  const back = (await get(`?${place}&corrected=of+acme`)).text;
-  expect(back).toMatch(/id="corrected" class="current">.*Corrected, sent as 12.5: <bdi>Counted five times</s);
+  expect((await get(row)).text).toMatch(/Sent as.*12\.5.*Counted five times/s);
+});
+
+it('narrows the events to an API key or a subject, and names both', async () => {
+  const get = (path: string) => operator.browser.get(`/console/customers/acme/usage${path}`, html);
+  const key = /[?&]key=[\w-]{36}/.exec((await get('')).text.replaceAll('&amp;', '&'))![0].slice(1);
+  const own = (await get(`?${key}`)).text;
+  expect([own.includes('event=of+acme'), /Only events with.*API key/s.test(own)]).toEqual([true, true]);
+  expect((await get('?subject=nobody')).text).toMatch(/Subject: <bdi>nobody.*No events match/s);
 });
 
 it('lists the events of some days and of all products, and downloads those of one product', async () => {

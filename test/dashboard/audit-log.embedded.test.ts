@@ -340,8 +340,8 @@ describe('filters', () => {
   });
 
   it.each([
-    ['?from=2031-02-30', 'must be a day'],
-    ['?to=tomorrow', 'must be a day'],
+    ['?from=2031-02-30', 'must be a date'],
+    ['?to=tomorrow', 'must be a date'],
     ['?from=2031-01-02&to=2031-01-01', 'must not be before the first day'],
     [`?action=${'a'.repeat(300)}`, '1 to 100 characters'],
     ['?actor=%00', 'without control characters'],

@@ -368,12 +368,12 @@ const inConsole: Record<string, Prepare | Prepare[]> = {
   'post /console/customers/{slug}/webhooks/{id}/delete': byOperator(async ({ own }) => ({
     id: await own.newWebhook(),
   })),
-  'post /console/customers/{slug}/usage/corrections': byOperator(({ own }) => ({
+  'post /console/customers/{slug}/usage': byOperator(({ own }) => ({
+    query: `?event=${own.eventKeys[1]}`,
     fields: {
       step: 'save',
-      idempotencyKey: own.eventKeys[1]!,
       quantity: '1',
-      why: 'half-sent',
+      reason: 'half-sent',
       correctionKey: uuid(),
     },
   })),

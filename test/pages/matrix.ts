@@ -92,16 +92,9 @@ const usages = {
     own: page,
     foreign: noPage,
   },
-  'get /dashboard/usage/events/correction': {
-    path: ({ eventKeys }) =>
-      toAddress('/dashboard/usage/events/correction', { idempotencyKey: eventKeys[0], what: 'void' }),
-    // No `foreign` status, because the page shows any key given in the URL. The form below is tested with the other
-    // Organization's key.
-    own: managersPage,
-  },
-  'post /dashboard/usage/events/correction': {
-    form: ({ eventKeys }) => ({
-      idempotencyKey: eventKeys[0]!,
+  'post /dashboard/usage': {
+    path: ({ eventKeys }) => toAddress('/dashboard/usage', { event: eventKeys[0] }),
+    form: () => ({
       quantity: '1',
       reason: 'Counted twice',
       correctionKey: uuid(),
@@ -441,7 +434,6 @@ const consoleForms = [
   '/console/customers/{slug}/credits/grant',
   '/console/customers/{slug}/credits/void',
   '/console/customers/{slug}/credits/forgive',
-  '/console/customers/{slug}/usage/corrections',
   '/console/customers/{slug}/trading/limits',
   '/console/customers/{slug}/trading/limits/withdraw',
   '/console/customers/{slug}/trading/switch',
@@ -498,6 +490,7 @@ const consolePages = [
 export const consoleRoutes = [
   ...consoleForms.flatMap((path) => [`get ${path}`, `post ${path}`] as const),
   ...consolePages.map((path) => `get ${path}` as const),
+  'post /console/customers/{slug}/usage',
   'post /console/customers/{slug}/invitations/{id}/revoke',
   'post /console/customers/{slug}/webhooks/{id}/test',
   'post /console/customers/{slug}/portal/end',
@@ -555,7 +548,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   voidCreditGrant: 'post /console/customers/{slug}/credits/void',
   forgiveOverdraft: 'post /console/customers/{slug}/credits/forgive',
   listCustomerUsage: 'get /console/usage',
-  correctCustomerUsage: 'post /console/customers/{slug}/usage/corrections',
+  correctCustomerUsage: 'post /console/customers/{slug}/usage',
   // Files are sent by a command, which the page shows.
   recordCustomerUsageEvents: 'get /console/customers/{slug}/usage',
   listOrganizationWebhooks: 'get /console/customers/{slug}/webhooks',

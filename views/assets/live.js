@@ -72,6 +72,7 @@ export async function refreshMain(address, change = 'replaceState') {
       if (replacements === 1) setSwapped(false);
       return true;
     }
+    if (response.status === 400 && showRefusal(fresh, Idiomorph)) return true;
     const [main, next] = [document, fresh].map((page) => page.getElementById('main'));
     const isSameKind = [main, next].map((one) => one?.querySelector('[data-swap]') != null);
     if (!next || response.type === 'opaqueredirect' || isSameKind[0] !== isSameKind[1]) return false;
@@ -86,6 +87,15 @@ export async function refreshMain(address, change = 'replaceState') {
   } finally {
     replacements--;
   }
+}
+
+/** Filters name their invalid field beside the result of the last valid ones. */
+function showRefusal(fresh, Idiomorph) {
+  const [form, refused] = [document, fresh].map((page) => page.querySelector('#main form.filters'));
+  if (!form || !refused?.querySelector('[data-invalid]')) return false;
+  Idiomorph.morph(form, refused, morphOptions);
+  setSwapped(false);
+  return true;
 }
 
 /** Forms that are about to be replaced take no input: it would be lost, or would go to the page that the reader left. */

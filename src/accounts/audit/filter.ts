@@ -9,7 +9,6 @@ const optional = <T extends z.ZodType<string>>(schema: T) =>
     .union([z.literal(''), schema])
     .optional()
     .transform((value) => value || undefined);
-const day = dayField();
 
 const filterSchema = z.object({
   action: optional(text(100)),
@@ -17,8 +16,8 @@ const filterSchema = z.object({
   /** Found anywhere in the target or in a value of the details. */
   object: optional(text(100)),
   /** Days in UTC, both inclusive, such as `2026-01-31`. */
-  from: optional(day),
-  to: optional(day),
+  from: optional(dayField),
+  to: optional(dayField),
   cursor: idCursorField,
 });
 

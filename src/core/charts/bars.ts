@@ -16,10 +16,10 @@ export interface Bar {
 interface Comparison {
   /** For the first bars, drawn as a line through their centres. */
   before?: readonly number[] | undefined;
-  cap?: { value: number; label: string } | undefined;
+  cap?: { value: number; label: string; isPassed: boolean } | undefined;
 }
 
-export const CHART_HEIGHT = 200;
+export const CHART_HEIGHT = 240;
 /** Minimum height of a nonzero bar in pixels, so that it stays visible. */
 const MIN_HEIGHT = 2;
 
@@ -62,7 +62,7 @@ export function toChart(summary: string, bars: Bar[], { before, cap }: Compariso
       width: bars.length,
       path: before.map((value, i) => `${i === 0 ? 'M' : 'L'}${i + 0.5} ${toY(value).toFixed(1)}`).join(''),
     },
-    cap: cap && { y: toY(cap.value).toFixed(1), label: cap.label },
+    cap: cap && { ...cap, y: toY(cap.value).toFixed(1) },
   };
 }
 

@@ -18,7 +18,7 @@ export interface StackedInput {
   before?: { name: string; values: readonly string[] } | undefined;
   /** Estimates of what each step will add, in doubles. */
   estimates?: readonly number[] | undefined;
-  cap?: { value: number; label: string } | undefined;
+  cap?: { value: number; label: string; isPassed: boolean } | undefined;
   /** If set, each of so many steps includes the ones before it; the remaining ones have not begun. */
   sumUntil?: number | undefined;
 }
@@ -26,7 +26,7 @@ export interface StackedInput {
 /** The style sheet and the template define this many fills, and one more for the other series. */
 export const MAX_SERIES = 5;
 
-/** Order and fills follow the totals, so they can change between periods. */
+/** The largest series, by name: filters and periods rarely change their order and fills. */
 export function toStackedChart(input: StackedInput) {
   const { title, stepName, steps, format = formatDecimal, estimates, cap, sumUntil } = input;
   const series = joinOthers(
@@ -124,10 +124,12 @@ interface Series {
 function joinOthers(sorted: Series[], { others, nameOthers, steps }: StackedInput): Series[] {
   const rest = sorted.slice(MAX_SERIES);
   const count = rest.length + (others?.count ?? 0);
-  if (count === 0 || (count === 1 && !others)) return sorted;
+  if (count === 0 || (count === 1 && !others)) return byName(sorted);
   const parts = [...rest.map((one) => one.values), ...(others ? [others.values] : [])];
   const values = steps.map((_, i) => sumDecimals(parts.map((part) => part[i] ?? '0')));
   const total = sumDecimals(values);
   const joined = { name: nameOthers(count), values, total };
-  return [...sorted.slice(0, MAX_SERIES), ...(total === '0' ? [] : [joined])];
+  return [...byName(sorted.slice(0, MAX_SERIES)), ...(total === '0' ? [] : [joined])];
 }
+
+const byName = (series: Series[]): Series[] => series.toSorted((a, b) => (a.name < b.name ? -1 : 1));

@@ -69,9 +69,14 @@ export function readDay(typed: string, nowMs: number): string {
   return year ? dayIn(year) : thisYear <= today ? thisYear : dayIn(Number(today.slice(0, 4)) - 1);
 }
 
-/** @param start `20` allows only days of this century */
-export const dayField = (error = 'must be a day, like 29 Nov 2026', start = '') =>
-  z.string().refine((day) => day.startsWith(start) && z.iso.date().safeParse(day).success, error);
+/** A day from `readDay`. The message names the format that the fields show. */
+export const dayField = z
+  .string()
+  .refine((day) => z.iso.date().safeParse(day).success, {
+    error: 'must be a date like 29 Nov 2026',
+    abort: true,
+  })
+  .refine((day) => day.startsWith('20'), 'must be in the years 2000 to 2099');
 
 const minute = /^(.*\d{4}.*?),?[T\s]+(\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(?:\s*UTC|Z)?$/i;
 

@@ -4,7 +4,7 @@ import { isUuid } from '../../core/http/request.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { fieldError, parseQueryForm, textField, type FormFields } from '../../core/pages/form.js';
 import { DAY_MS } from '../../core/time.js';
-import { dayField } from '../execution/schema.js';
+import { dayField } from '../../core/http/validate.js';
 import { tradeModes, type OrderStatus } from '../ledger/orders-table.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { findPlace, seriesOf, stations } from '../market/stations.js';

@@ -1,29 +1,22 @@
-import { decodeDimensions } from '../entitlements/dimensions.js';
 import type { Request, Response, Router } from 'express';
-import { v7 as uuid } from 'uuid';
-import { z } from 'zod';
-import { toPlainDecimal } from '../../core/decimal.js';
-import { AppError } from '../../core/errors.js';
-import { parseInput, text } from '../../core/http/validate.js';
-import type { Context } from '../../core/http/context.js';
-import { toAddress, toPager } from '../../core/pages/address.js';
-import { sendCsv } from '../../core/pages/csv.js';
-import {
-  addForm,
-  fieldError,
-  readQuery,
-  textField,
-  type FormFields,
-  type FormState,
-} from '../../core/pages/form.js';
-import { DAY_MS } from '../../core/time.js';
-import { pageRouter } from '../../core/pages/layout.js';
 import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
-import { creditsOf, parseEventsRequest, readEventPage } from '../events/events.js';
+import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
+import { groupBy } from '../../core/collections.js';
+import { AppError } from '../../core/errors.js';
+import type { Context } from '../../core/http/context.js';
+import { parseInput } from '../../core/http/validate.js';
+import { toAddress, toPager, type Query } from '../../core/pages/address.js';
+import { sendCsv } from '../../core/pages/csv.js';
+import { fieldError, readQuery, type FormFields } from '../../core/pages/form.js';
+import { pageRouter } from '../../core/pages/layout.js';
+import { DAY_MS } from '../../core/time.js';
+import { listEventsFrom } from '../events/event-queries.js';
+import { parseEventsRequest, readEventPage } from '../events/events.js';
+import { listRotations } from '../events/page-queries.js';
 import { rangeSchemas } from '../events/page-schema.js';
-import { currentQuantity, findEvent, listEventsFrom } from '../events/event-queries.js';
 import {
+  chooseKey,
   chooseProduct,
   eventScopeOf,
   MAX_PRODUCTS,
@@ -31,157 +24,138 @@ import {
   toModeTabs,
   toProductOptions,
 } from '../reports/choices.js';
+import { addCorrectionForm } from '../reports/correction-pages.js';
 import { toEventsCsv } from '../reports/csv.js';
-import { correctionFields, makeCorrection } from '../reports/correction-pages.js';
-import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
-
-/** `why` as in forms that an older version has shown. */
-const { reason: why, ...otherFields } = correctionFields;
-const correctionSchema = z.object({ idempotencyKey: text(255), why, ...otherFields });
-const keySchema = correctionSchema.pick({ idempotencyKey: true });
+import { placeOf, readLookUp, toEventPanel, toEventView, type Typed } from '../reports/event-view.js';
 
 /** For a search by key. */
 const MAX_MATCHES = 20;
 
-const notices = { corrected: 'The event is corrected.' };
-
 type EventDeps = ConsoleDeps & Pick<Context, 'log'>;
-
-const base = (slug: string) => `${addressOf(slug)}/usage`;
 
 export function customerUsageChangePages(deps: EventDeps): Router {
   const router = pageRouter();
-  addEvents(router, deps);
-  addCorrections(router, deps);
+  const { db, clock, log } = deps;
+  const isConfirmed = requireConfirmation(clock);
+
+  router.get('/customers/:slug/usage.csv', async (req, res) => {
+    const { customer, request, product, part } = await readRequest(deps, req);
+    if (!product) throw fieldError('product', 'is required');
+    await sendCsv(log, req, res, toEventsCsv(deps, customer.id, product, { ...request, part }));
+  });
+
+  router.get(
+    '/customers/:slug/usage',
+    (req, res, next) => (readQuery(req).correct === undefined ? next() : isConfirmed(req, res, next)),
+    (req, res) => showEvents(deps, req, res),
+  );
+
+  addCorrectionForm(router, '/customers/:slug/usage', db, {
+    before: [isConfirmed],
+    open: async (req, res) => ({
+      orgId: (await readCustomer(deps, req)).id,
+      by: 'operator',
+      noEvent: new AppError('event_not_found', 'This customer has no such event.'),
+      make: (work) => changeAsOperator(deps, req, res, work),
+      rehearse: (work) => rehearseAsOperator(deps, req, res, work),
+    }),
+    show: (req, res, typed) => showEvents(deps, req, res, typed),
+  });
   return router;
 }
 
-function addEvents(router: Router, deps: EventDeps): void {
+async function readRequest(deps: ConsoleDeps, req: Request) {
   const { orm } = deps.db;
-
-  const readRequest = async (req: Request) => {
-    const customer = await readCustomer(deps, req);
-    const { from, to, ...query }: FormFields = readQuery(req);
-    const days = parseInput(rangeSchemas.custom.partial(), { from, to });
-    const request = parseEventsRequest({
-      ...query,
-      from: days.from && `${days.from}T00:00`,
-      to: days.to && new Date(Date.parse(days.to) + DAY_MS).toISOString(),
-    });
-    const products = await readProducts({ orm, clock: deps.clock }, customer.id, request.mode);
-    const slug = products.length === 1 ? products[0]!.slug : request.product;
-    const product = slug && (await chooseProduct(orm, customer.id, products, slug));
-    return {
-      customer,
-      query: { ...query, ...days } as FormFields & typeof days,
-      request,
-      products,
-      product: product || undefined,
-    };
+  const customer = await readCustomer(deps, req);
+  const { from, to, ...query }: FormFields = readQuery(req);
+  const days = parseInput(rangeSchemas.custom.partial(), { from, to });
+  const request = parseEventsRequest({
+    ...query,
+    from: days.from && `${days.from}T00:00`,
+    to: days.to && new Date(Date.parse(days.to) + DAY_MS).toISOString(),
+  });
+  const products = await readProducts({ orm, clock: deps.clock }, customer.id, request.mode);
+  const slug = products.length === 1 ? products[0]!.slug : request.product;
+  const product = slug && (await chooseProduct(orm, customer.id, products, slug));
+  const key = await chooseKey(orm, customer.id, request.key);
+  return {
+    customer,
+    query: { ...query, ...days } as FormFields & typeof days,
+    request,
+    products,
+    product: product || undefined,
+    key,
+    part: { subject: request.subject, apiKeyIds: key && (await listRotations(orm, customer.id, key.id)) },
   };
-
-  router.get('/customers/:slug/usage.csv', async (req, res) => {
-    const { customer, request, product } = await readRequest(req);
-    if (!product) throw fieldError('product', 'is required');
-    await sendCsv(deps.log, req, res, toEventsCsv(deps, customer.id, product, request));
-  });
-
-  router.get('/customers/:slug/usage', async (req, res) => {
-    const { customer, query, request, products, product } = await readRequest(req);
-    const path = base(customer.slug);
-    const { mode, idempotencyKey, cursor } = request;
-    const searched = idempotencyKey !== undefined;
-    const scope = eventScopeOf(customer.id, product ? [product] : products.slice(0, MAX_PRODUCTS), mode);
-    const { events, nextCursor } = searched
-      ? { events: await listEventsFrom(orm, customer.id, idempotencyKey, MAX_MATCHES), nextCursor: undefined }
-      : await readEventPage(orm, scope, request);
-    const kept = { product: product?.slug, mode, from: query.from, to: query.to };
-    const options = toProductOptions(products);
-    const place = toAddress('', { ...kept, idempotencyKey, cursor }).slice(1);
-    const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };
-    await renderCustomer(deps, req, res, page, customer, {
-      form: { values: { ...query, ...kept }, errors: {}, problem: undefined },
-      mode,
-      modes: toModeTabs(path, kept, mode),
-      productOptions: options && [{ value: '', label: 'All products' }, ...options],
-      isSearched: searched,
-      csvHref: product && !searched ? toAddress(`${path}.csv`, kept) : undefined,
-      events: events.map((event) => ({
-        ...event,
-        occurredAt: new Date(event.occurredAt),
-        values: Object.entries(decodeDimensions(event.keys, event.dimensions) ?? {})
-          .map(([name, value]) => `${name}: ${value}`)
-          .join(', '),
-        counted: currentQuantity(event),
-        credits: event.creditPrice === '0' ? undefined : creditsOf(event),
-        isCorrected: event.idempotencyKey === query.corrected,
-        href: toAddress(`${path}/corrections`, { idempotencyKey: event.idempotencyKey, place }),
-      })),
-      pager: toPager(path, kept, { cursor, nextCursor }),
-    });
-  });
 }
 
-function addCorrections(router: Router, deps: ConsoleDeps): void {
+async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?: Typed): Promise<void> {
   const { orm } = deps.db;
-
-  const show = async (req: Request, res: Response, form: FormState, effect?: object[]) => {
-    const customer = await readCustomer(deps, req);
-    const { idempotencyKey: linked, place } = readQuery(req);
-    const asked = textField(form.values, 'idempotencyKey') ?? linked;
-    if (asked === undefined) return res.redirect(303, base(customer.slug));
-    const { idempotencyKey } = parseInput(keySchema, { idempotencyKey: asked });
-    const event = await findEvent(orm, customer.id, idempotencyKey);
-    const page = { view: 'metering/console/correction', tab: 'usage', title: 'Correct an event' };
-    if (!event) {
-      res.status(404);
-      return renderCustomer(deps, req, res, page, customer, { form, event, idempotencyKey });
-    }
-    const counted = currentQuantity(event);
-    await renderCustomer(deps, req, res, page, customer, {
-      // A form submitted twice corrects only once, because both requests carry this key.
-      form: {
-        ...form,
-        values: { quantity: counted, correctionKey: uuid(), place, ...form.values, idempotencyKey },
+  const { customer, query, request, products, product, key, part } = await readRequest(deps, req);
+  const base = addressOf(customer.slug);
+  const path = `${base}/usage`;
+  const { mode, idempotencyKey, cursor, subject } = request;
+  const searched = idempotencyKey !== undefined;
+  const scope = eventScopeOf(customer.id, product ? [product] : products.slice(0, MAX_PRODUCTS), mode);
+  const { events, nextCursor, searchedTo } = searched
+    ? { events: await listEventsFrom(orm, customer.id, idempotencyKey, MAX_MATCHES) }
+    : await readEventPage(orm, scope, { ...request, part });
+  const kept = { product: product?.slug, mode, subject, key: key?.id, from: query.from, to: query.to };
+  const link = (change: Query) => toAddress(path, { ...kept, idempotencyKey, cursor, ...change });
+  const lookUp = await readLookUp(orm, { orgId: customer.id, mode: undefined, subject: undefined }, query);
+  const panel =
+    lookUp &&
+    toEventPanel(
+      lookUp,
+      {
+        link,
+        rows: events,
+        owner: 'This customer',
+        showsKeys: true,
+        mayCorrect: true,
+        hrefsOf: (event) => {
+          const { product, mode } = placeOf(event);
+          const day = event.occurredAt.slice(0, 10);
+          return {
+            key: `${base}/keys`,
+            day: toAddress(path, { product, mode, from: day, to: day }),
+            ledger: toAddress(`${base}/credits`, { mode }),
+          };
+        },
       },
-      event,
-      counted,
-      effect,
-    });
-  };
-
-  addForm(router, '/customers/:slug/usage/corrections', {
-    before: [requireConfirmation(deps.clock)],
-    async act(req, res, { step, ...fields }) {
-      const { id: orgId, slug } = await readCustomer(deps, req);
-      const { why: reason, ...input } = parseInput(correctionSchema, given(fields));
-      const form = { values: fields, errors: {}, problem: undefined };
-      if (step === 'edit') return show(req, res, form);
-      const effect = await makeCorrection(orm, {
-        orgId,
-        by: 'operator',
-        correction: { ...input, reason, quantity: toPlainDecimal(input.quantity, 0) },
-        noEvent: noEvent(),
-        make: step === 'save' ? (work) => changeAsOperator(deps, req, res, work) : undefined,
-        rehearse: (work) => rehearseAsOperator(deps, req, res, work),
-      });
-      if (!effect) {
-        const back = `${base(slug)}?${textField(fields, 'place') ?? ''}`;
-        const { idempotencyKey: corrected } = input;
-        return res.redirect(303, `${toAddress(back, { done: 'corrected', corrected })}#corrected`);
-      }
-      await show(req, res, form, effect);
-    },
-    show,
-    codes: new Set(['idempotency_conflict', 'event_not_found']),
+      query.correct,
+      typed,
+    );
+  const options = toProductOptions(products);
+  const notices = { corrected: 'The event is corrected.' };
+  const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };
+  await renderCustomer(deps, req, res, page, customer, {
+    form: { values: { ...query, ...kept }, errors: {}, problem: undefined },
+    mode,
+    modes: toModeTabs(path, kept, mode),
+    productOptions: options && [{ value: '', label: 'All products' }, ...options],
+    filters: [
+      ...(key ? [{ name: 'API key', value: key.name, href: toAddress(path, { ...kept, key: '' }) }] : []),
+      ...(subject === undefined
+        ? []
+        : [{ name: 'Subject', value: subject, href: toAddress(path, { ...kept, subject: '' }) }]),
+    ],
+    isSearched: searched,
+    searchedTo: searchedTo === undefined ? undefined : new Date(searchedTo),
+    csvHref: product && !searched ? toAddress(`${path}.csv`, kept) : undefined,
+    days: groupBy(
+      events.map((event) => ({
+        ...toEventView(event),
+        isCurrent: event.idempotencyKey === lookUp?.wanted,
+        href: link({ event: event.idempotencyKey }),
+        keyHref: toAddress(path, { ...kept, key: event.apiKeyId }),
+        subjectHref: toAddress(path, { ...kept, subject: event.subject }),
+      })),
+      ({ exactOccurredAt }) => exactOccurredAt.slice(0, 10),
+    ),
+    panel,
+    correctionForm: panel?.correction?.form,
+    showsCredits: true,
+    pager: toPager(path, kept, { cursor, nextCursor }),
   });
 }
-
-const given = (fields: FormFields) => ({
-  ...Object.fromEntries(
-    ['quantity', 'why', 'correctionKey'].map((name) => [name, textField(fields, name)?.trim()]),
-  ),
-  idempotencyKey: textField(fields, 'idempotencyKey'),
-});
-
-const noEvent = () => new AppError('event_not_found', 'This customer has no such event.');

@@ -24,8 +24,12 @@ export function toCap({ unitCap, usedThisMonth: used }: Use) {
   };
 }
 
-/** At 80% to 100% of the cap, and above it. */
-export const capsOf = <T extends { cap: ReturnType<typeof toCap> }>(products: readonly T[]) => ({
-  nearCap: products.filter(({ cap }) => cap?.isNear),
+interface Capped {
+  cap: { isNear: boolean; isOver: boolean; reachedAt?: Date | undefined } | undefined;
+}
+
+/** At 80% to 100% of the cap or going to reach it, and above it. */
+export const capsOf = <T extends Capped>(products: readonly T[]) => ({
+  nearCap: products.filter(({ cap }) => cap?.isNear || cap?.reachedAt),
   overCap: products.filter(({ cap }) => cap?.isOver),
 });

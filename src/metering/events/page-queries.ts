@@ -258,6 +258,62 @@ export const selectProductSums = (
 export const readProductSums = (orm: Orm, orgId: string, range: ProductRange): Promise<ProductSum[]> =>
   selectRows(orm, selectProductSums(orgId, range));
 
+/** A key or a subject, in one product. */
+export interface ProductPart {
+  kind: 'key' | 'subject';
+  value: string;
+  keyName: string | null;
+  keyPrefix: string | null;
+  productSlug: string;
+  events: string;
+  /** At the present prices; null for a subject, whose sums have no dimensions. */
+  credits: string | null;
+}
+
+/** More than a page lists, in all products. */
+const MAX_PRODUCT_PARTS = 2_000;
+
+export const selectProductParts = (
+  orgId: string,
+  { productIds, livemode, from, to }: Omit<ProductRange, 'stepMs'>,
+): SQL => {
+  const isOwn = (
+    at: SQL,
+  ) => sql`org_id = ${orgId}::uuid and product_id = any(${textArray(productIds)}::uuid[]) and livemode = ${livemode}
+        and ${at} >= ${from.toISOString()}::timestamptz and ${at} < ${to.toISOString()}::timestamptz`;
+  return sql`
+  with ${rootsOf(orgId)}
+  select s.kind, s.value, k.name as "keyName", k.prefix as "keyPrefix", p.slug as "productSlug", s.events::text, trim_scale(s.credits)::text as credits
+  from (
+    select 'key' as kind, coalesce(r.root, h.api_key_id)::text as value, coalesce(r.root, h.api_key_id) as api_key_id, h.product_id,
+      sum(h.events) as events, coalesce(sum(h.quantity * p.price) filter (where h.metric = p.usage_metric), 0) as credits
+    from (
+      select product_id, metric, api_key_id, dimensions, sum(quantity) as quantity, sum(events) as events
+      from usage_hours where ${isOwn(sql`hour`)} group by 1, 2, 3, 4
+    ) h
+    left join roots r on r.id = h.api_key_id
+    cross join lateral (
+      select usage_metric, coalesce((credit_prices ->> split_part(h.dimensions, ${sql.raw(SEPARATOR_SQL)}, array_position(dimensions, credit_dimension)))::numeric, credit_price, 0) as price
+      from products where id = h.product_id limit 1
+    ) p
+    group by 2, 3, 4
+    union all
+    select 'subject', subject, null, product_id, sum(events), null
+    from usage_subjects where ${isOwn(sql`slot`)} group by 2, 4
+    order by events desc
+    limit ${MAX_PRODUCT_PARTS}
+  ) s
+  cross join lateral (select slug from products where id = s.product_id limit 1) p
+  ${keyOf(orgId)}
+  order by s.events desc, s.value`;
+};
+
+export const readProductParts = (
+  orm: Orm,
+  orgId: string,
+  range: Omit<ProductRange, 'stepMs'>,
+): Promise<ProductPart[]> => selectRows(orm, selectProductParts(orgId, range));
+
 const latestHour = (orgId: string, productId: string, livemode: boolean): SQL => sql`(
     select ${timeText(sql`hour`)} from usage_hours
     where org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}

@@ -8,7 +8,6 @@ import { MAX_VALUE_LENGTH } from '../entitlements/dimensions.js';
 
 const years = 'of the years 2000 to 2099';
 
-const day = dayField(`must be a day ${years}, like 29 Nov 2026`, '20');
 const month = z.string().regex(/^20\d\d-(0[1-9]|1[0-2])$/, `must be a month like 2026-01, ${years}`);
 const hour = z.string().regex(/^([01]\d|2[0-3])$/, 'must be an hour from 00 to 23');
 const minute = z
@@ -49,9 +48,9 @@ export const usageQuerySchema = z.object({
 export const dimensionValue = text(MAX_VALUE_LENGTH);
 
 export const rangeSchemas = {
-  day: z.object({ date: day.optional(), hour: hour.optional() }),
+  day: z.object({ date: dayField.optional(), hour: hour.optional() }),
   month: z.object({ month: month.optional() }),
-  custom: z.object({ from: day, to: day }),
+  custom: z.object({ from: dayField, to: dayField }),
 };
 
 export const eventsQuerySchema = z.object({
@@ -60,5 +59,6 @@ export const eventsQuerySchema = z.object({
   from: minute.optional(),
   to: minute.optional(),
   key: key.optional(),
+  subject: text(128).optional(),
   cursor: z.string().optional(),
 });

@@ -4,7 +4,13 @@ import type { Orm } from '../../core/db/client.js';
 import { compareDecimals, differenceOf, sumDecimals } from '../../core/decimal.js';
 import { formatShare } from '../../core/pages/format.js';
 import type { AccountId } from '../credit-grants/queries.js';
-import { readProductSums, type ProductSum, type UsageProduct } from '../events/page-queries.js';
+import {
+  readProductParts,
+  readProductSums,
+  type ProductPart,
+  type ProductSum,
+  type UsageProduct,
+} from '../events/page-queries.js';
 import type { PageDeps } from './choices.js';
 import { readBurns } from './credits/queries.js';
 import { capsOf, toCap } from '../entitlements/caps.js';
@@ -103,6 +109,61 @@ export async function readAllProducts(
     parts: rows.length > 0 ? [toPart(rows, unit, total, request)] : [],
   };
 }
+
+/** Over all products, by API key and by subject. Credits at the present prices are shown only if they add up to the total. */
+export async function readWholeParts(
+  { orm }: Pick<PageDeps, 'orm'>,
+  orgId: string,
+  products: readonly UsageProduct[],
+  request: UsageRequest,
+) {
+  const rows = request.isOfSubject
+    ? []
+    : await readProductParts(orm, orgId, {
+        productIds: products.map(({ id }) => id),
+        livemode: request.mode === 'live',
+        ...request.period,
+      });
+  const link = linksOf(request);
+  return (report: { unit: Unit; total: string }) => {
+    const credits = sumDecimals(rows.map((row) => row.credits ?? '0'));
+    const hasCredits = report.unit === 'credits' && compareDecimals(credits, report.total) === 0;
+    return (['key', 'subject'] as const).flatMap((kind) => {
+      const own = rows.filter((row) => row.kind === kind);
+      if (own.length === 0 || (kind === 'key' && !request.showsKeys)) return [];
+      const isPriced = kind === 'key' && hasCredits;
+      const amountOf = (list: readonly ProductPart[]) =>
+        sumDecimals(list.map((row) => (isPriced ? (row.credits ?? '0') : row.events)));
+      const sums = [...groupBy(own, ({ value }) => value)]
+        .map(([value, of]) => ({ value, of, first: of[0]!, quantity: amountOf(of) }))
+        .sort((a, b) => compareDecimals(b.quantity, a.quantity));
+      const whole = amountOf(own);
+      return {
+        name: kind === 'key' ? 'API key' : 'subject',
+        more: Math.max(0, sums.length - MAX_ROWS),
+        columns: isPriced ? ['Credits', 'Events', 'Share of credits'] : ['Events', 'Share of events'],
+        rows: sums
+          .slice(0, MAX_ROWS)
+          .map(({ value, of, first: { keyName, keyPrefix, productSlug }, quantity }) => ({
+            value: kind === 'subject' ? value : (keyName ?? 'Operator'),
+            code: keyPrefix && `${keyPrefix}…`,
+            // To the product that it uses most.
+            href:
+              kind === 'subject'
+                ? link({ product: productSlug, subject: value })
+                : keyName === null
+                  ? undefined
+                  : link({ product: productSlug, key: value }),
+            quantity,
+            ...(isPriced && { events: sumDecimals(of.map(({ events }) => events)) }),
+            share: formatShare(quantity, whole),
+          })),
+      };
+    });
+  };
+}
+
+const MAX_ROWS = 20;
 
 type Unit = 'credits' | 'events';
 

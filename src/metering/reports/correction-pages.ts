@@ -1,5 +1,4 @@
 import type { Request, RequestHandler, Response, Router } from 'express';
-import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
 import { sql } from 'drizzle-orm';
 import { change, rehearse } from '../../accounts/audit/audit.js';
@@ -13,116 +12,95 @@ import { compareDecimals, multiplyDecimals, toPlainDecimal } from '../../core/de
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { parseInput, text } from '../../core/http/validate.js';
-import { toAddress } from '../../core/pages/address.js';
-import {
-  postForm,
-  fieldError,
-  newForm,
-  textField,
-  type FormState,
-  readQuery,
-} from '../../core/pages/form.js';
-import { renderPage } from '../../core/pages/layout.js';
+import { toAddress, type Query } from '../../core/pages/address.js';
+import { postForm, fieldError, newForm, textField, readQuery } from '../../core/pages/form.js';
 import { byMember } from '../../accounts/identity/session/authority.js';
 import { personSource, requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import { managingRoles } from '../../accounts/organizations/table.js';
-import { creditsOf } from '../events/events.js';
 import { currentQuantity, findEvent, type EventRow } from '../events/event-queries.js';
 import { amount } from '../events/page-schema.js';
-import { CORRECTION_PATH } from './event-view.js';
-import { USAGE_PATH } from './report-view.js';
+import type { Typed } from './event-view.js';
 import { correctEvents, mayNotCorrect } from '../corrections/corrections.js';
 import { correctionsSchema } from '../corrections/schema.js';
 
 const { shape } = correctionsSchema.shape.corrections.element;
-const aboutSchema = z.object({
-  idempotencyKey: shape.idempotencyKey,
-  what: z.enum(['amend', 'void'], 'must be amend or void').default('amend'),
-});
-export const correctionFields = {
+const formSchema = z.object({
+  event: shape.idempotencyKey,
+  correct: z.enum(['amend', 'void'], 'must be amend or void').default('amend'),
   quantity: z
     .string()
     .refine((typed) => !/^\s*[-−]/.test(typed), 'must not be below 0')
-    .pipe(amount),
+    .pipe(amount)
+    .optional(),
   reason: text(200),
   correctionKey: z.uuid(),
-};
-const formSchema = aboutSchema.extend({
-  ...correctionFields,
-  quantity: correctionFields.quantity.optional(),
 });
 
-export function addCorrectionPages(router: Router, context: Context): void {
-  const { db, clock } = context;
-  const isManager = requireRole(...managingRoles);
-  const mayCorrect: RequestHandler = (_req, res, next) =>
-    next(sessionOf(res).mayCorrect ? undefined : mayNotCorrect());
-
-  router.get('/usage/events/correction', isManager, mayCorrect, async (req, res) => {
-    const { idempotencyKey, what } = readQuery(req);
-    await show(req, res, newForm({ ...parseInput(aboutSchema, { idempotencyKey, what }) }));
-  });
-
-  postForm(router, '/usage/events/correction', {
-    before: [isManager, mayCorrect],
-    async act(req, res, fields) {
-      const given = Object.keys(formSchema.shape).map((name) => [name, textField(fields, name)?.trim()]);
-      const { idempotencyKey, what, quantity, reason, correctionKey } = parseInput(formSchema, {
-        ...Object.fromEntries(given),
-        idempotencyKey: textField(fields, 'idempotencyKey'),
-      });
-      if (what === 'amend' && quantity === undefined) throw fieldError('quantity', 'is required');
-      if (fields.step === 'edit') return show(req, res, newForm(fields));
-      const source = personSource(req, res, clock);
-      const effect = await makeCorrection(db.orm, {
-        orgId: sessionOf(res).orgId,
-        by: 'member',
-        correction: {
-          idempotencyKey,
-          quantity: what === 'void' ? '0' : toPlainDecimal(quantity!, 0),
-          reason,
-          correctionKey,
-        },
-        noEvent: noEvent(),
-        make:
-          fields.step === 'save'
-            ? (work) => change(context, byMember(res), (tx) => work(tx, source))
-            : undefined,
-        rehearse: (work) => rehearse(context, byMember(res), (tx) => work(tx, source)),
-      });
-      if (!effect)
-        return res.redirect(303, toAddress(USAGE_PATH, { event: idempotencyKey, done: 'corrected' }));
-      await show(req, res, newForm(fields), effect);
-    },
-    show,
-    codes: new Set(['idempotency_conflict']),
-  });
-
-  async function show(req: Request, res: Response, form: FormState, effect?: object[]): Promise<void> {
-    const { values } = form;
-    const about = { idempotencyKey: values.idempotencyKey, what: values.what };
-    const { idempotencyKey, what } = parseInput(aboutSchema, about);
-    const event = await findEvent(db.orm, sessionOf(res).orgId, idempotencyKey);
-    if (!event) throw noEvent();
-    const counted = currentQuantity(event);
-    const title = what === 'void' ? 'Void an event' : 'Correct an event';
-    const page = { view: 'metering/usage/correction', title, section: 'usage' };
-    await renderPage(context, req, res, page, {
-      // A form submitted twice corrects once: both requests carry this key.
-      form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...values } },
-      title,
-      isVoid: what === 'void',
-      event,
-      counted,
-      effect,
-      cost: event.creditPrice === '0' ? undefined : creditsOf(event),
-      eventHref: toAddress(USAGE_PATH, { event: idempotencyKey }),
-      action: CORRECTION_PATH,
-    });
-  }
+interface CorrectionForm {
+  before: RequestHandler[];
+  open: (req: Request, res: Response) => Promise<Omit<Correction, 'correction'>>;
+  show: (req: Request, res: Response, typed: Typed) => Promise<void>;
 }
 
-const noEvent = () => new AppError('event_not_found', 'Your Organization has no such event.');
+/** The address names the event, and the list around it. */
+export function addCorrectionForm(
+  router: Router,
+  path: string,
+  { orm }: { orm: Orm },
+  { before, open, show }: CorrectionForm,
+): void {
+  postForm(router, path, {
+    before,
+    async act(req, res, fields) {
+      const { correct: _correct, done: _done, ...place } = readQuery(req);
+      const given = ['quantity', 'reason', 'correctionKey'].map((name) => [
+        name,
+        textField(fields, name)?.trim(),
+      ]);
+      const { event, correct, quantity, ...input } = parseInput(formSchema, {
+        ...readQuery(req),
+        ...Object.fromEntries(given),
+      });
+      if (correct === 'amend' && quantity === undefined) throw fieldError('quantity', 'is required');
+      if (fields.step === 'edit') return show(req, res, { form: newForm(fields) });
+      const { make, ...opened } = await open(req, res);
+      const effect = await makeCorrection(orm, {
+        ...opened,
+        make: fields.step === 'save' ? make : undefined,
+        correction: {
+          ...input,
+          idempotencyKey: event,
+          quantity: correct === 'void' ? '0' : toPlainDecimal(quantity!, 0),
+        },
+      });
+      if (effect) return show(req, res, { form: newForm(fields), effect });
+      const [own = ''] = req.originalUrl.split('?');
+      res.redirect(303, toAddress(own, { done: 'corrected', ...(place as Query) }));
+    },
+    show: (req, res, form) => show(req, res, { form }),
+    codes: new Set(['idempotency_conflict', 'event_not_found']),
+  });
+}
+
+export function addOwnCorrections(router: Router, context: Context, show: CorrectionForm['show']): void {
+  const { db, clock } = context;
+  const mayCorrect: RequestHandler = (_req, res, next) =>
+    next(sessionOf(res).mayCorrect ? undefined : mayNotCorrect());
+  addCorrectionForm(router, '/usage', db, {
+    before: [requireRole(...managingRoles), mayCorrect],
+    open: async (req, res) => {
+      const source = personSource(req, res, clock);
+      return {
+        orgId: sessionOf(res).orgId,
+        by: 'member',
+        noEvent: new AppError('event_not_found', 'Your Organization has no such event.'),
+        make: (work) => change(context, byMember(res), (tx) => work(tx, source)),
+        rehearse: (work) => rehearse(context, byMember(res), (tx) => work(tx, source)),
+      };
+    },
+    show,
+  });
+}
 
 type Work<T> = (tx: Tx, source: Source) => Promise<T>;
 
@@ -136,7 +114,7 @@ interface Correction {
 }
 
 /** The effect of the correction; undefined after it is made. */
-export async function makeCorrection(
+async function makeCorrection(
   orm: Orm,
   { orgId, by, correction, noEvent, make, rehearse }: Correction,
 ): Promise<object[] | undefined> {

@@ -1,9 +1,9 @@
+import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
 import type { Viewer } from '../../accounts/portal/viewer.js';
 import type { Orm } from '../../core/db/client.js';
 import { text } from '../../core/http/validate.js';
-import { toAddress } from '../../core/pages/address.js';
-import type { FormFields } from '../../core/pages/form.js';
+import { newForm, type FormFields, type FormState } from '../../core/pages/form.js';
 import { HOUR_MS } from '../../core/time.js';
 import { decodeDimensions } from '../entitlements/dimensions.js';
 import { currentQuantity, findArchived, findEvent, type EventRow } from '../events/event-queries.js';
@@ -13,8 +13,6 @@ import { eventScopeOf } from './choices.js';
 import { includes } from './period.js';
 import { linksOf, toArchivedView } from './report-view.js';
 import type { UsageRequest } from './report.js';
-
-export const CORRECTION_PATH = '/dashboard/usage/events/correction';
 
 const SHOWN_EVENTS = { ofOne: 10, ofAll: 7 };
 
@@ -64,7 +62,11 @@ export function spanOf({ period, hour }: UsageRequest) {
 }
 
 /** Undefined unless the query asks for one event. Another viewer's event is not found. */
-export async function readLookUp(orm: Orm, { orgId, mode, subject }: Viewer, query: FormFields) {
+export async function readLookUp(
+  orm: Orm,
+  { orgId, mode, subject }: Pick<Viewer, 'orgId' | 'mode' | 'subject'>,
+  query: FormFields,
+) {
   const wanted = z.object({ event: text(255) }).safeParse(query).data?.event;
   if (wanted === undefined) return undefined;
   const event = await findEvent(orm, orgId, wanted);
@@ -88,28 +90,67 @@ export const placeOf = ({ productSlug, livemode, occurredAt }: EventRow) => ({
 
 export type LookUp = NonNullable<Awaited<ReturnType<typeof readLookUp>>>;
 
-export function toLookUpView({ wanted, event, archived }: LookUp, request: UsageRequest, product?: string) {
-  const link = linksOf(request, product);
-  const day = event && { range: 'day', date: event.occurredAt.slice(0, 10) };
+/** A correction that the form shows, or its effect. */
+export interface Typed {
+  form: FormState;
+  effect?: object[] | undefined;
+}
+
+interface Around {
+  /** To the same list, with another event or none. */
+  link: (change: { event?: string | undefined; correct?: 'amend' | 'void' | undefined }) => string;
+  rows: readonly { idempotencyKey: string }[];
+  owner: 'Your Organization' | 'This customer';
+  showsKeys: boolean;
+  mayCorrect: boolean;
+  hrefsOf: (event: EventRow) => { key: string; day: string; ledger: string | undefined };
+}
+
+/** @param correct what the reader has chosen to do with the event */
+export function toEventPanel(
+  { wanted, event, archived }: LookUp,
+  { link, rows, hrefsOf, ...around }: Around,
+  correct: unknown,
+  typed: Typed = { form: newForm() },
+) {
+  const at = rows.findIndex(({ idempotencyKey }) => idempotencyKey === wanted);
+  const hrefOf = (row: (typeof rows)[number] | undefined) => row && link({ event: row.idempotencyKey });
+  const what = correct === 'void' ? ('void' as const) : ('amend' as const);
+  const counted = event && currentQuantity(event);
   return {
+    ...around,
     wanted,
     isPadded: wanted !== wanted.trim(),
     archived: archived && toArchivedView(archived),
-    closeHref: `${link({ cursor: request.cursor })}#events`,
+    closeHref: `${link({})}#events`,
+    previousHref: hrefOf(rows[at - 1]),
+    nextHref: at === -1 ? undefined : hrefOf(rows[at + 1]),
     event: event && {
       ...toEventView(event),
-      exactOccurredAt: event.occurredAt,
-      exactReceivedAt: event.receivedAt,
       /** A portal names neither people nor keys. */
-      corrections: (request.showsKeys ? (event.corrections ?? []) : []).map((correction) => ({
+      corrections: (around.showsKeys ? (event.corrections ?? []) : []).map((correction) => ({
         ...correction,
         correctedAt: new Date(correction.correctedAt),
         author: authorOf(correction),
       })),
-      amendHref: toAddress(CORRECTION_PATH, { idempotencyKey: wanted }),
-      voidHref: toAddress(CORRECTION_PATH, { idempotencyKey: wanted, what: 'void' }),
-      dayHref: toAddress(request.path, { ...placeOf(event), ...day, month: undefined }),
+      amendHref: link({ event: wanted, correct: 'amend' }),
+      voidHref: link({ event: wanted, correct: 'void' }),
+      hrefs: hrefsOf(event),
     },
+    correction:
+      event && around.mayCorrect && correct !== undefined
+        ? {
+            isVoid: what === 'void',
+            effect: typed.effect,
+            action: link({ event: wanted, correct: what }),
+            cancel: link({ event: wanted }),
+            // A form submitted twice corrects once: both requests carry this key.
+            form: {
+              ...typed.form,
+              values: { quantity: counted!, correctionKey: uuid(), ...typed.form.values },
+            },
+          }
+        : undefined,
   };
 }
 
@@ -124,9 +165,11 @@ function nameOf(event: ReturnType<typeof toEventView>, isOfAll: boolean, request
   return isOfAll ? { name: event.productName, parts } : { name: parts || keyName, parts: '' };
 }
 
-function toEventView(event: EventRow) {
+export function toEventView(event: EventRow) {
   return {
     ...event,
+    exactOccurredAt: event.occurredAt,
+    exactReceivedAt: event.receivedAt,
     occurredAt: new Date(event.occurredAt),
     receivedAt: new Date(event.receivedAt),
     counted: currentQuantity(event),

@@ -1,18 +1,19 @@
-import type { Router } from 'express';
+import type { Request, Response, Router } from 'express';
 import { readViewQuery, requirePage, viewerOf, type Viewer } from '../../accounts/portal/viewer.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { Context } from '../../core/http/context.js';
 import { compareDecimals, sumDecimals } from '../../core/decimal.js';
-import type { Query } from '../../core/pages/address.js';
+import { toAddress, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { readQuery, textField, tryQuery, type FormFields, type FormState } from '../../core/pages/form.js';
 import { formatShare } from '../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { parseEventsRequest } from '../events/events.js';
+import type { EventRow } from '../events/event-queries.js';
 import { listHolds, listMonths, type Narrowing, type UsageProduct } from '../events/page-queries.js';
-import { readAllProducts } from './all-products.js';
+import { readAllProducts, readWholeParts } from './all-products.js';
 import {
   accountOf,
   chooseProduct,
@@ -24,12 +25,20 @@ import {
   toPeriodChoices,
   toProductOptions,
 } from './choices.js';
-import { addCorrectionPages } from './correction-pages.js';
+import { addOwnCorrections } from './correction-pages.js';
 import { readAlerts } from '../notices/pages.js';
 import { readAccountView } from './credits/pages.js';
 import { partPlaces, readEventParts, readHasCredits, type EventPart } from './credits/queries.js';
 import { toEventsCsv, toUsageCsv } from './csv.js';
-import { placeOf, readEvents, readLookUp, spanOf, toLookUpView } from './event-view.js';
+import {
+  placeOf,
+  readEvents,
+  readLookUp,
+  spanOf,
+  toEventPanel,
+  type LookUp,
+  type Typed,
+} from './event-view.js';
 import { listSeries } from './operator/queries.js';
 import { monthPeriod, toPeriodQuery } from './period.js';
 import { changeSince, linksOf, toReportView } from './report-view.js';
@@ -43,42 +52,77 @@ import {
 } from './report.js';
 
 export function explorerPages(context: Context): Router {
-  const { db, clock } = context;
   const router = pageRouter();
 
-  router.get('/usage', requirePage('usage', 'events'), async (req, res) => {
-    const viewer = viewerOf(res);
-    const now = new Date(clock.now());
-    const sent = readViewQuery(req, res);
-    const lookUp = viewer.shows('events') ? await readLookUp(db.orm, viewer, sent) : undefined;
-    // An address that names only the event shows the place of the event around it.
-    const isBare = Object.keys(sent).every((name) => ['event', 'mode', 'done'].includes(name));
-    const query = lookUp?.event && isBare ? { ...sent, ...placeOf(lookUp.event) } : sent;
-    const shown = query.mode === 'test' ? 'test' : 'live';
-    const products = await readProducts({ clock, orm: db.orm }, viewer.orgId, shown);
-    const { form, result } = await tryQuery(res, query, () =>
-      readExplorer(context, viewer, products, parseUsageRequest(query, now, viewer)),
-    );
-    const page = {
-      view: 'metering/usage/usage',
-      title: 'Usage',
-      section: 'usage',
-      notices: { corrected: 'Corrected. Totals and limits now include the correction.' },
-    };
-    await renderPage(context, req, res, page, {
-      ...toFilters({ viewer, query, form, products, ...result, now }),
-      months: toMonthOptions(await listMonths(db.orm, viewer.orgId), result?.request.period, now),
-      ...result,
-      lookUp: lookUp && result && toLookUpView(lookUp, result.request, result.product?.slug),
-      alerts: viewer.home === '/dashboard' ? await readAlerts(context, sessionOf(res)) : undefined,
-      subject: viewer.subject,
-      showsCredits: viewer.shows('credits'),
-      isManager: viewer.home === '/dashboard' && isManager(sessionOf(res).role),
-      mayCorrect: viewer.home === '/dashboard' && sessionOf(res).mayCorrect,
-    });
-  });
-
+  router.get('/usage', requirePage('usage', 'events'), (req, res) => showExplorer(context, req, res));
   return router;
+}
+
+async function showExplorer(context: Context, req: Request, res: Response, typed?: Typed): Promise<void> {
+  const { db, clock } = context;
+  const viewer = viewerOf(res);
+  const now = new Date(clock.now());
+  const sent = readViewQuery(req, res);
+  const lookUp = viewer.shows('events') ? await readLookUp(db.orm, viewer, sent) : undefined;
+  // An address that names only the event shows the place of the event around it.
+  const isBare = Object.keys(sent).every((name) => ['event', 'mode', 'correct', 'done'].includes(name));
+  const query = lookUp?.event && isBare ? { ...sent, ...placeOf(lookUp.event) } : sent;
+  const shown = query.mode === 'test' ? 'test' : 'live';
+  const products = await readProducts({ clock, orm: db.orm }, viewer.orgId, shown);
+  const { form, result } = await tryQuery(res, query, () =>
+    readExplorer(context, viewer, products, parseUsageRequest(query, now, viewer)),
+  );
+  const page = {
+    view: 'metering/usage/usage',
+    title: 'Usage',
+    section: 'usage',
+    notices: { corrected: 'Corrected. Totals and limits now include the correction.' },
+  };
+  const panel = lookUp && result && readPanel(res, viewer, lookUp, result, sent.correct, typed);
+  await renderPage(context, req, res, page, {
+    ...toFilters(viewer, { query, form }, products, now, result),
+    months: toMonthOptions(await listMonths(db.orm, viewer.orgId), result?.request.period, now),
+    ...result,
+    panel,
+    correctionForm: panel?.correction?.form,
+    alerts: viewer.home === '/dashboard' ? await readAlerts(context, sessionOf(res)) : undefined,
+    subject: viewer.subject,
+    showsCredits: viewer.shows('credits'),
+  });
+}
+
+function readPanel(
+  res: Response,
+  { home, shows }: Viewer,
+  lookUp: LookUp,
+  { request, product, events }: Awaited<ReturnType<typeof readExplorer>>,
+  correct: unknown,
+  typed: Typed | undefined,
+) {
+  const link = linksOf(request, product?.slug);
+  const { cursor, showsKeys, path } = request;
+  const isCorrector = showsKeys && isManager(sessionOf(res).role);
+  const around = {
+    link: (change: object) => link({ cursor, ...change }),
+    rows: events?.rows ?? [],
+    owner: 'Your Organization' as const,
+    showsKeys,
+    mayCorrect: isCorrector && sessionOf(res).mayCorrect,
+    /** The operator can. */
+    mayAsk: isCorrector && !sessionOf(res).mayCorrect,
+    hrefsOf: (event: EventRow) => {
+      const { month: _month, ...place } = placeOf(event);
+      const date = event.occurredAt.slice(0, 10);
+      return {
+        key: `${home}/api-keys/${event.apiKeyId}`,
+        day: toAddress(path, { ...place, range: 'day', date }),
+        ledger: shows('credits')
+          ? toAddress(`${home}/credits/ledger`, { ...place, range: undefined, from: date, to: date })
+          : undefined,
+      };
+    },
+  };
+  return toEventPanel(lookUp, around, correct, typed);
 }
 
 export function usagePages(context: Context): Router {
@@ -108,7 +152,7 @@ export function usagePages(context: Context): Router {
     await sendCsv(log, req, res, toEventsCsv(context, viewer.orgId, product, file));
   });
 
-  addCorrectionPages(router, context);
+  addOwnCorrections(router, context, (req, res, typed) => showExplorer(context, req, res, typed));
   return router;
 }
 
@@ -126,15 +170,22 @@ async function readExplorer(
   const choices = [slug, key, metric, subject, ...Object.keys(values)];
   const isAll = products.length > 1 && choices.every((choice) => choice === undefined);
   const product = isAll ? undefined : await chooseProduct(db.orm, orgId, products, slug);
-  if (!isAll && !product) return { request, product };
+  if (!isAll && !product) return { request, product, events: undefined };
   const part = product && (await readNarrowing(db.orm, orgId, product, request)).narrowing;
+  const [whole, toParts] =
+    product || !viewer.shows('usage')
+      ? []
+      : await Promise.all([
+          readAll(context, viewer, shown, request, now),
+          readWholeParts(db, orgId, shown, request),
+        ]);
   return {
     request,
     product,
     ...(viewer.shows('usage') &&
       (product
         ? await readProduct(context, viewer, product, request, now)
-        : await readAll(context, viewer, shown, request, now))),
+        : { ...whole!, parts: [...whole!.parts, ...toParts!(whole!.report)] })),
     maxProducts: isAll && products.length > MAX_PRODUCTS ? MAX_PRODUCTS : undefined,
     events: viewer.shows('events')
       ? await readEvents(db.orm, orgId, product ? [product] : shown, request, { part, now })
@@ -310,18 +361,14 @@ async function readParts(
   return parts;
 }
 
-interface Filters {
-  viewer: Viewer;
-  query: FormFields;
-  form: FormState;
-  products: UsageProduct[];
-  request?: UsageRequest;
-  product?: UsageProduct | undefined;
-  now: Date;
-}
-
 /** The controls stay in place even if the query is invalid. */
-function toFilters({ viewer, query, form, products, request, product: chosen, now }: Filters) {
+function toFilters(
+  viewer: Viewer,
+  { query, form }: { query: FormFields; form: FormState },
+  products: UsageProduct[],
+  now: Date,
+  { request, product: chosen }: Partial<Awaited<ReturnType<typeof readExplorer>>> = {},
+) {
   const shown = request ?? {
     mode: query.mode === 'test' ? ('test' as const) : ('live' as const),
     period: monthPeriod(now),

@@ -11,6 +11,7 @@ import {
   formatUnit,
 } from '../../core/pages/format.js';
 import type { ArchivedEvents } from '../events/event-queries.js';
+import { capsOf } from '../entitlements/caps.js';
 import { addUpProjection, capReachedAt, type Projection } from './projection.js';
 import {
   dayPeriod,
@@ -24,21 +25,7 @@ import {
 } from './period.js';
 import { DIMENSION, type UsageReport, type UsageRequest } from './report.js';
 
-export const USAGE_PATH = '/dashboard/usage';
-
-interface Change {
-  product?: string;
-  period?: Period;
-  hour?: string;
-  key?: string;
-  metric?: string;
-  by?: string;
-  values?: object;
-  subject?: string;
-  isSum?: boolean;
-  event?: string | undefined;
-  cursor?: string | undefined;
-}
+type Change = Partial<Omit<UsageRequest, 'values'>> & { correct?: string | undefined; values?: object };
 
 /** Links that keep what the request chooses, except for what they change. An empty text takes a choice away. */
 export const linksOf =
@@ -59,6 +46,7 @@ export const linksOf =
       ),
       sum: isSum ? '1' : undefined,
       event: change.event,
+      correct: change.correct,
       cursor: change.cursor,
     });
   };
@@ -68,6 +56,9 @@ export function toReportView(report: UsageReport, now: Date) {
     report;
   const { mode, values, subject } = request;
   const link = linksOf(request, product.slug);
+  const reachedAt =
+    balance && isWhole && projection ? capReachedAt(projection, Number(balance.unitCap), now) : undefined;
+  const cap = balance && { ...balance, isNear: balance.isNear && includes(request.period, now), reachedAt };
   return {
     product,
     isEmpty: total.events === '0',
@@ -104,11 +95,8 @@ export function toReportView(report: UsageReport, now: Date) {
     isWhole,
     isUncapped: product.unitCap === null && metric === product.usageMetric,
     chart: chartOf(report, now),
-    balance: balance && {
-      ...balance,
-      percent: formatShare(balance.used, balance.unitCap),
-      capReachedAt: isWhole && projection && capReachedAt(projection, Number(balance.unitCap), now),
-    },
+    balance: balance && { ...balance, percent: formatShare(balance.used, balance.unitCap) },
+    caps: capsOf([{ productSlug: product.slug, productName: product.name, usageMetric: metric, cap }]),
     projection: projection && {
       totalText: formatEstimate(projection.total),
       percent:
@@ -259,6 +247,8 @@ export function toUsageChart(input: UsageChart) {
   const byStart = new Map(before?.rows.map(({ start, quantity }) => [start, quantity]));
   const most = Math.max(...steps.map((_, i) => Number(sumDecimals(series.map(({ values }) => values[i]!)))));
   const perDay = (cap ?? 0) / steps.length;
+  const wholes = [...series, ...(others ? [others] : [])].map(({ values }) => sumDecimals(values));
+  const isPassed = Math.max(Number(sumDecimals(wholes)), projection?.total ?? 0) > (cap ?? 0);
   const evenPace = `Even pace to the cap: ${formatTick(Number(perDay.toPrecision(3)))} a day`;
   return {
     ...toStackedChart({
@@ -285,7 +275,11 @@ export function toUsageChart(input: UsageChart) {
       cap:
         cap === undefined || (!isSum && perDay > MAX_CAP_SHARE * most)
           ? undefined
-          : { value: isSum ? cap : perDay, label: isSum ? `Cap ${formatTick(cap)}` : evenPace },
+          : {
+              value: isSum ? cap : perDay,
+              label: isSum ? `Cap ${formatTick(cap)}` : evenPace,
+              isPassed,
+            },
       sumUntil: isSum ? steps.filter((start) => start <= now).length : undefined,
     }),
     stepName: step,

@@ -42,7 +42,7 @@ it('every bar lies inside the drawing, and nonzero bars are visible', () => {
   fc.assert(
     fc.property(fc.array(value, { minLength: 1, maxLength: 366 }), (values) => {
       const bars = values.map((value, i) => ({ axis: String(i), label: String(value), value }));
-      const chart = toChart('', bars, { cap: { value: 5, label: 'cap' }, before: values });
+      const chart = toChart('', bars, { cap: { value: 5, label: 'cap', isPassed: false }, before: values });
       for (const [i, bar] of chart.bars.entries()) {
         const part = bar.parts[0] ?? { y: chart.height, height: 0 };
         const [y, height] = [Number(part.y), Number(part.height)];

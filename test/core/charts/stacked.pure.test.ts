@@ -10,29 +10,29 @@ const toInput = (series: StackedInput['series'], days = series[0]?.values.length
   nameOthers: (count) => `${count} other keys`,
 });
 
-it('stacks the largest series at the bottom and names each part with its exact value', () => {
+it('stacks series by name, so that sizes do not change their fills, with exact values', () => {
   const chart = toStackedChart(
     toInput([
-      { name: 'small', values: ['0.1', '0', '0'] },
+      { name: 'small', values: ['0.1', '2000', '0'] },
       { name: 'unused', values: ['0', '0', '0'] },
       { name: 'large', values: ['0.2', '1000', '0'] },
     ]),
   );
   expect(chart.legend).toEqual([
     { name: 'large', total: '1,000.2' },
-    { name: 'small', total: '0.1' },
+    { name: 'small', total: '2,000.1' },
   ]);
   expect(chart.bars.map(({ label }) => label)).toEqual([
     'Day 1: 0.3\nlarge 0.2\nsmall 0.1',
-    'Day 2: 1,000\nlarge 1,000',
+    'Day 2: 3,000\nlarge 1,000\nsmall 2,000',
     'Day 3: 0',
   ]);
   expect(chart.table.columns).toEqual(['Day (UTC)', 'large', 'small', 'Total']);
   expect(chart.table.rows).toEqual([
     ['Day 1', '0.2', '0.1', '0.3'],
-    ['Day 2', '1,000', '0', '1,000'],
+    ['Day 2', '1,000', '2,000', '3,000'],
   ]);
-  expect(chart.summary).toBe('Calls by day and key: 1,000.3 in total. The numbers are in the table below.');
+  expect(chart.summary).toBe('Calls by day and key: 3,000.3 in total. The numbers are in the table below.');
 });
 
 it('one series has neither a sum nor its name in the labels', () => {

@@ -52,7 +52,7 @@ it.each([
   ['', undefined],
 ])('reads the day %j as %s', (typed, day) => {
   const read = readDay(typed, Date.parse('2026-11-30T23:59:59Z'));
-  expect(dayField('must be a day').safeParse(read).data).toBe(day);
+  expect(dayField.safeParse(read).data).toBe(day);
 });
 
 it.each([

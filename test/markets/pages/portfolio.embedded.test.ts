@@ -272,7 +272,7 @@ describe('orders', () => {
   it.each([
     ['status=none', 'must be one of open'],
     ['station=XXXX', 'Must be one of the cities'],
-    ['from=soon', 'Must be a day'],
+    ['from=soon', 'Must be a date like 29 Nov 2026'],
     ['from=2026-11-20', 'Must not be after the last day'],
     ['sort=size', 'Must be one of newest'],
     ['mode=test', 'ust be paper or live'],
@@ -381,7 +381,7 @@ describe('settlements', () => {
         'No settlements match',
       );
     const refused = await read(browser, `${PATH}/settlements?from=soon&station=KNYC`);
-    expect(refused.words).toContain('Must be a day');
+    expect(refused.words).toContain('Must be a date like 29 Nov 2026');
     expect((await read(browser, `${PATH}/settlements?station=nowhere`)).status).toBe(400);
   });
 });

@@ -116,11 +116,11 @@ it('explains a month with two prices, a correction, an expiry and a late event',
   await addMember(database.db, organization.id, owner.id, 'owner');
   const browser = await openSession(database.db, service.url, owner.id, service.clock.now());
   const ask = async (what: string, quantity = '') => {
-    const address = `${service.url}/dashboard/usage/events/correction`;
-    const form = { idempotencyKey: key, what, quantity, reason: 'Wrong', correctionKey: uuid() };
-    const answer = await browser.send('POST', new URL(address).pathname, {
+    const path = `/dashboard/usage?event=${key}&correct=${what}`;
+    const form = { quantity, reason: 'Wrong', correctionKey: uuid() };
+    const answer = await browser.send('POST', path, {
       form,
-      headers: { accept: 'text/html', referer: `${address}?idempotencyKey=${key}&what=${what}` },
+      headers: { accept: 'text/html', referer: service.url + path },
     });
     return answer.text.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ');
   };

@@ -166,15 +166,16 @@ describe('a month against its cap', () => {
     expect(page).toMatch(/15 Mar 2031 12 0 24 16 Mar 2031 0 0 24 .* 31 Mar 2031 0 0 24/);
     const chart = (await open()).text;
     expect(chart).toContain('Even pace to the cap: 32.3 a day');
+    expect(chart).not.toContain('data-passed');
     expect(chart).toContain('data-label="16 Mar 2031: 0 calls\nestimated 24\nFebruary 2031 0"');
     const summed = (await open('?sum=1')).text;
     expect(summed).toContain('Cap 1K');
     expect(summed).toMatch(/data-label="31 Mar 2031: 0 calls\nestimated 744/);
     expect(page).not.toContain('Over the cap');
     await db.orm.update(products).set({ unitCap: '400' }).where(eq(products.id, product.id));
-    expect(textOf((await open()).text)).toContain(
-      'At the current pace, the cap is reached around 17 Mar 2031',
-    );
+    const ahead = (await open()).text;
+    expect(ahead).toContain('<line class="cap" data-passed');
+    expect(textOf(ahead)).toContain('At the current pace, the cap is reached around 17 Mar 2031');
     const ofEntitlement = eq(entitlements.productId, product.id);
     await db.orm.update(entitlements).set({ hasOwnCap: true, unitCap: '500' }).where(ofEntitlement);
     expect(textOf((await open()).text)).toContain('Left 152 of 500');
@@ -198,8 +199,8 @@ describe('a month against its cap', () => {
       usageEvent(product.slug, 'a', { quantity: 0.30000000000000004 }),
     ]);
     const page = textOf((await open()).text);
-    expect(page).toContain('Over the cap by 0.00000000000000004 calls .');
-    expect(page).toContain('events above the cap are still recorded');
+    expect(page).toContain('is 0.00000000000000004 calls above its cap of 0.3 this month.');
+    expect(page).toContain('Events are still recorded');
     expect(page).toContain('Left 0 of 0.3');
   });
 });
@@ -257,8 +258,8 @@ describe('the page', () => {
   it.each([
     ['?range=week', 'Must be day, last7, last30, month or custom.'],
     ['?mode=both', 'Must be live or test.'],
-    ['?range=day&date=2031-02-30', 'Must be a day of the years 2000 to 2099, like 29 Nov 2026'],
-    ['?range=day&date=%00', 'Must be a day'],
+    ['?range=day&date=2031-02-30', 'Must be a date like 29 Nov 2026'],
+    ['?range=day&date=%00', 'Must be a date'],
     ['?range=month&month=March', 'Must be a month like 2026-01'],
     ['?range=custom&from=2031-01-01', 'Required.'],
     ['?range=custom&from=2031-01-02&to=2031-01-01', 'Must not be before the first day.'],
@@ -326,8 +327,8 @@ describe('the page', () => {
     const list = /By API key .* not shown/.exec(page)![0];
     expect(list).toContain('key number 4.');
     expect(list).not.toContain('key number 3.');
-    expect(page).toMatch(/key number 19\. 19 18 other keys 171/);
-    expect(page.indexOf('key number 23.')).toBeLessThan(page.indexOf('key number 22.'));
+    expect(page).toMatch(/key number 23\. 23 18 other keys 171/);
+    expect(list.indexOf('key number 23.')).toBeLessThan(list.indexOf('key number 22.'));
   });
 });
 
@@ -361,11 +362,11 @@ describe('the parts', () => {
   it('stack the chart by dimension, by subject, or by API key with its rotations', async () => {
     const { open, key, successor } = await divided();
     const byModel = await open('?by=model');
-    expect(byModel.text).toMatch(/data-label="15 Mar 2031: 11 calls\nsmall 6\nlarge 5\n(estimated|February)/);
-    expect(textOf(byModel.text)).toContain('calls by day and model');
+    expect(byModel.text).toMatch(/data-label="15 Mar 2031: 11 calls\nlarge 5\nsmall 6\n(estimated|February)/);
+    expect(textOf(byModel.text)).toContain('calls by day Stacked by');
     expect((await open('?by=subject')).text).toContain('15 Mar 2031: 11 calls\nada 5\nben 5\ncleo 1');
     const byKey = await open();
-    expect(byKey.text).toContain('15 Mar 2031: 11 calls\nthe runtime 10\nthe other 1');
+    expect(byKey.text).toContain('15 Mar 2031: 11 calls\nthe other 1\nthe runtime 10');
     expect(textOf(byKey.text)).toMatch(/By API key .* the runtime org_live_\w+… 10 3 90\.9% the other/);
     for (const { id } of [key, successor])
       expect(textOf((await open(`?key=${id}`)).text)).toContain('Used 10 calls');
@@ -403,7 +404,7 @@ describe('the parts', () => {
       const ofBen = await open('?subject=ben');
       const text = textOf(ofBen.text);
       expect(text).toContain('Used 5 calls in 2 events');
-      expect(text).toMatch(/Download CSV Stacked by API key Model Region/);
+      expect(text).toMatch(/calls by day Stacked by API key Model Region/);
       expect(text).toMatch(/By API key .* the runtime org_live_\w+… 5 2(\.5)? 100\.0% By/);
       expect(text).toMatch(
         new RegExp(`By region .* eu ${numbers(3, '60.0%')} us &amp; ca ${numbers(2, '40.0%')}`),
@@ -480,7 +481,7 @@ it('a wrong day is named beside its field, and no other period is shown', async 
   await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity: 7 })]);
   const page = await open('?range=custom&from=2031-13-45&to=2031-03-15');
   expect(page.status).toBe(400);
-  expect(textOf(page.text)).toContain('Must be a day of the years');
+  expect(textOf(page.text)).toContain('Must be a date like 29 Nov 2026');
   expect(textOf(page.text)).not.toMatch(/Used 7 calls|March 2031/);
 });
 
@@ -489,8 +490,10 @@ it('of all products warns of a product near its cap, and its row has the share',
   await grant(db, orgId, (await createProduct(db)).id);
   await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity: 9 })]);
   const page = textOf((await open()).text);
-  expect(page).toMatch(/Near the cap: .* has 1 of 10 calls left this month/);
+  const warning = /Near the cap: .* has 1 of 10 calls left this month/;
+  expect(page).toMatch(warning);
   expect(page).toContain('90.0% of the cap');
+  expect(textOf((await open(`?product=${product.slug}`)).text)).toMatch(warning);
   expect(textOf((await open('?range=last7')).text)).not.toContain('Near the cap');
 });
 
@@ -610,7 +613,9 @@ describe('all products', () => {
     expect(text).toContain(`${others[5]!.name} 37.5 calls 15 19.2%`);
     // Only the five products with the most usage have their own segment.
     expect(text).toContain('2 other products');
-    expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events\n[^"]* 15\n[^"]*\n2 other products 13\n/);
+    expect(page.text).toMatch(
+      /data-label="14 Mar 2031: 78 events\n(?=[^"]* 15\n)[^"]*\n2 other products 13\n/,
+    );
     expect(text).not.toContain(stranger.product.name);
     const day = await browser.get(`${path}?range=day&date=2031-03-14`, html);
     expect(day.text).toMatch(/data-label="05:00: 75 events/);
@@ -620,6 +625,35 @@ describe('all products', () => {
     expect(textOf((await browser.get(`${path}?range=last7`, html)).text)).toContain(
       '9 Mar 2031 – 15 Mar 2031',
     );
+  });
+
+  it('are divided by API key, rotations together, and by subject, in credits if prices explain all of them', async () => {
+    const { db, orgId, browser, product, key } = await arrive();
+    const second = await createProduct(db);
+    await grant(db, orgId, second.id);
+    const prices = { creditPrice: '2', creditDimension: 'model', creditPrices: { large: '5' } };
+    await db.orm
+      .update(products)
+      .set({ dimensions: ['model'], subjectsSince: new Date(0), creditEnforcement: 'warn', ...prices })
+      .where(eq(products.id, product.id));
+    const successor = await createKey(db, orgId, { name: 'the runtime' });
+    await db.orm.update(apiKeys).set({ rotatedFromId: key.id }).where(eq(apiKeys.id, successor.id));
+    const other = await createKey(db, orgId, { name: 'the other' });
+    const send = (secret: string, slug: string, quantity: number, more = {}) =>
+      sendUsage(service.url, secret, [usageEvent(slug, uuid(), { quantity, ...more })]);
+    await send(key.secret, product.slug, 1, { dimensions: { model: 'large' }, subject: 'ada' });
+    await send(successor.secret, product.slug, 1, { dimensions: { model: 'small' }, subject: 'ada' });
+    await send(other.secret, product.slug, 4, { dimensions: { model: 'small' }, subject: 'ben' });
+    await send(other.secret, second.slug, 9);
+    const page = await browser.get(path, html);
+    const text = textOf(page.text);
+    expect(text).toMatch(
+      /By API key Name Credits Events Share of credits the other org_live_\w+… 8 2 53\.3% the runtime org_live_\w+… 7 2 46\.7%/,
+    );
+    expect(text).toContain('By subject Name Events Share of events ada 2 66.7% ben 1 33.3%');
+    expect(page.text).toMatch(new RegExp(`product=${product.slug}&amp;[^"]*subject=ada`));
+    await db.orm.update(products).set({ creditPrice: '3' }).where(eq(products.id, product.id));
+    expect(textOf((await browser.get(path, html)).text)).toContain('By API key Name Events Share of events');
   });
 
   it('say how many are shown if there are more', async () => {

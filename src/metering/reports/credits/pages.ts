@@ -74,15 +74,13 @@ export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
   return toAccountView(credits, pace, now);
 }
 
-const day = dayField('must be a day of the years 2000 to 2099, like 29 Nov 2026', '20');
-
 const ledgerSchema = z.object({
   mode: mode.default('live'),
   product: slugSchema.optional(),
   grant: text(128).optional(),
   kind: z.enum(creditEntryKinds, 'must be one of the options').optional(),
-  from: day.optional(),
-  to: day.optional(),
+  from: dayField.optional(),
+  to: dayField.optional(),
   cursor: z.string().optional(),
 });
 
