@@ -52,6 +52,7 @@ async function refresh(address) {
     readClock(fresh);
     tickAges(fresh);
     followPrice(fresh);
+    for (const { attributes } of fresh.querySelectorAll('#ticket [value=nothing]')) attributes.value.value = '';
     return true;
   };
   const isFresh = await refreshParts({ address, prepare }).catch(() => false);
