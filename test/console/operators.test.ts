@@ -65,7 +65,10 @@ describe('products', () => {
     expect((await open(`/console/audit-log?action=product.archived&to=2020-01-31`)).text).toContain(
       'No entries match',
     );
-    const [changes, everything] = [await open('/console/audit-log'), await open('/console/audit-log?action=all')];
+    const [changes, everything] = [
+      await open('/console/audit-log'),
+      await open('/console/audit-log?action=all'),
+    ];
     expect(toWords(everything.text)).toContain('Signed in Details');
     expect(toWords(changes.text)).not.toContain('Signed in Details');
     const byOperator = `/console/audit-log?actor=${encodeURIComponent(operator.email)}`;
