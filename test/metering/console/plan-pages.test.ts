@@ -139,7 +139,7 @@ grants: [{ key: bonus, amount: 500, every: month, expires: period }]`;
   const replacing = (await post(`${customer}/plan`, { plan, replace: 'yes' })).text;
   for (const line of [
     'cap 10,000 → cap 9',
-        'the product’s features → models: small, large',
+    'the product’s features → models: small, large',
     'warnings at 80% → warnings at 50, 80, 100%',
   ])
     expect(replacing).toContain(`<bdi>Forecasts: ${line}</bdi>`);
