@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { operatorLog } from '../../src/accounts/audit/table.js';
 import { organizations } from '../../src/accounts/organizations/table.js';
 import { customerSummary } from '../../src/metering/console/customer-summary.js';
@@ -79,7 +79,13 @@ function holdFigures() {
     if (!asked[3]) await isFinished;
     return read(...asked);
   });
-  return { finish: () => finish(), spy };
+  const release = () => {
+    finish();
+    spy.mockRestore();
+  };
+  // A test that fails must not keep the next ones waiting.
+  onTestFinished(release);
+  return release;
 }
 
 describe('the list of customers', () => {
@@ -279,13 +285,12 @@ describe('the list of customers', () => {
     expect(slugsOn(await open('/console?search=stale'))).toEqual([urgent.slug, calm.slug]);
     expect(slugsOn(await open('/console?search=stale&sort=share'))).toEqual([calm.slug, urgent.slug]);
     // The first figures are still being read.
-    const { finish, spy } = holdFigures();
+    const release = holdFigures();
     expect((await post('/console/new-customer', { name: 'stale c', slug: uniqueSlug('stale') })).status).toBe(
       303,
     );
     const first = await open('/console?search=stale');
-    finish();
-    spy.mockRestore();
+    release();
     expect(first).toContain('The figures of all customers are being read');
     expect(slugsOn(first)[0]).toBe(urgent.slug);
   });
@@ -337,7 +342,7 @@ describe('the list of customers', () => {
   it('shows older figures and their age while they are read again', async () => {
     const near = await customer({ used: '80', cap: '100' });
     await openLater('/console');
-    const { finish, spy } = holdFigures();
+    const release = holdFigures();
     const late = await customer({ used: '80', cap: '100' });
     service.clock.advance(60_000);
     const older = await open('/console?signal=near');
@@ -349,10 +354,9 @@ describe('the list of customers', () => {
       Number(/figure-label">Near a cap<\/span>\s*<span [^>]*>(\d+)/.exec(page)![1]);
     await database.db.orm.update(usageTotals).set({ quantity: '1' }).where(eq(usageTotals.orgId, near.id));
     expect(nearOn(await open(`/console?search=${near.slug}`))).toBe(nearOn(older) - 1);
-    finish();
+    release();
     const newer = await openLater('/console?signal=near');
     expect(slugsOn(newer)).toContain(late.slug);
-    spy.mockRestore();
   });
 
   it('is sorted by each column in both directions, with customers that lack it last', async () => {
