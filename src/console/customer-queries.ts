@@ -123,7 +123,7 @@ export async function readKeys(orm: Orm, { id }: { id: string }, nowMs: number) 
         and (expires_at is null or expires_at > ${toTime(nowMs)}::timestamptz)`,
   );
   const { count, at } = row!;
-  if (at === null) return { state: has(count, 'live key'), note: count > 0 ? 'never called' : 'no calls' };
+  if (at === null) return { state: has(count, 'live key'), note: count > 0 ? 'never called' : '' };
   return { state: has(count, 'live key'), note: 'last call', at: new Date(at) };
 }
 
