@@ -83,7 +83,7 @@ export interface NewCustomerPart {
 
 export interface CustomerFacts extends SortedFacts {
   flags: Flag[];
-  /** What a list without room for its column shows elsewhere. */
+  /** A list without room for the column shows this elsewhere. */
   latest: { label: string; at: Date | undefined };
   data: object;
 }

@@ -28,7 +28,7 @@ export interface CustomerTab {
   /** Relative to the customer's page. */
   path: string;
   label: string;
-  /** What the overview says of the tab. */
+  /** The overview shows this beside the label. */
   read?(orm: Orm, customer: Organization, nowMs: number): Promise<TabState>;
 }
 

@@ -173,7 +173,7 @@ interface ProjectedCredits extends Pick<Credits, 'balance'> {
   grants: readonly ProjectedGrant[];
 }
 
-/** What a plan will grant. */
+/** Grants that a plan has yet to make. */
 interface Refills {
   grants: ProjectedGrant[];
   /** Grants of later periods are not among them. */
