@@ -122,14 +122,13 @@ interface FactsRow {
 
 const cap = sql.raw(effectiveCap('e', 'p'));
 const text = (decimal: SQL): SQL => sql`trim_scale(${decimal})::text`;
-const at = (ms: number): SQL => sql`${new Date(ms).toISOString()}::timestamptz`;
+const at = (ms: number | Date): SQL => sql`${new Date(ms).toISOString()}::timestamptz`;
 
 /** Each part is a lookup by an index that begins with the Organization. */
 function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], withTrends: boolean): SQL {
   const month = monthOf(nowMs);
   const monthMs = Date.parse(monthRange(month).start);
   const { from, today } = paceRange(new Date(nowMs));
-  const [weekMs, todayMs] = [from.getTime(), today.getTime()];
   const lastMonthMs = addMonths(new Date(monthMs), -1).getTime();
   // Reports of usage also compare whole hours.
   const passedMs = (Math.floor((nowMs - monthMs) / HOUR_MS) + 1) * HOUR_MS;
@@ -154,9 +153,7 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
       ) as "burnedBefore"
     from (select o.id, o.created_at from ${t('organizations')} o where ${t.owns(sql`o.id`)} and ${isListed(sql`o.id`)}) o
     left join lateral (
-      select json_build_object('name', pl.name, 'anchor', ${sql.raw(timeJson('op.anchor'))}, 'trialEndsAt', ${sql.raw(timeJson('op.trial_ends_at'))},
-        'grantedUntil', ${sql.raw(timeJson('op.granted_until'))}, 'grants', v.definition -> 'grants', 'trial', v.definition -> 'trial') as plan
-      from ${t('organization_plans')} op join ${t('plans')} pl on pl.slug = op.plan join ${t('plan_versions')} v on v.plan = op.plan and v.version = op.version
+      select json_build_object('name', pl.name, 'anchor', ${sql.raw(timeJson('op.anchor'))}, 'trialEndsAt', ${sql.raw(timeJson('op.trial_ends_at'))}, 'grantedUntil', ${sql.raw(timeJson('op.granted_until'))}, 'grants', v.definition -> 'grants', 'trial', v.definition -> 'trial') as plan from ${t('organization_plans')} op join ${t('plans')} pl on pl.slug = op.plan join ${t('plan_versions')} v on v.plan = op.plan and v.version = op.version
       where op.org_id = o.id and op.ended_at is null
     ) pl on true
     left join (
@@ -186,14 +183,14 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
     left join lateral (
       select ${text(sql`sum(month)`)} as burned, ${text(sql`sum(week)`)} as pace, ${text(sql`sum(today)`)} as today, json_agg(product_id) filter (where first_at is not null) as products,
         ${timeText(sql`min(first_at)`)} as first_at,
-        (select at from ${t('credit_entries')} where org_id = o.id and livemode and at < ${at(weekMs)} and kind = 'burn'
+        (select at from ${t('credit_entries')} where org_id = o.id and livemode and at < ${at(from)} and kind = 'burn'
           order by at desc limit 1) is not null as is_older
       from (
-        select product_id, sum(credits) filter (where at >= ${at(monthMs)}) as month, sum(credits) filter (where at >= ${at(weekMs)}) as week, sum(credits) filter (where at >= ${at(todayMs)}) as today,
-          min(at) filter (where at >= ${at(weekMs)}) as first_at
+        select product_id, sum(credits) filter (where at >= ${at(monthMs)}) as month, sum(credits) filter (where at >= ${at(from)}) as week, sum(credits) filter (where at >= ${at(today)}) as today,
+          min(at) filter (where at >= ${at(from)}) as first_at
         from (
           select product_id, at, case kind when 'burn' then amount else -amount end as credits from ${t('credit_entries')}
-          where org_id = o.id and livemode and at >= ${at(Math.min(monthMs, weekMs))} and at < ${at(nowMs + 1)} and kind in ('burn', 'return')
+          where org_id = o.id and livemode and at >= ${at(Math.min(monthMs, from.getTime()))} and at < ${at(nowMs + 1)} and kind in ('burn', 'return')
         ) e
         group by 1
       ) e
