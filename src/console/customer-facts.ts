@@ -5,7 +5,7 @@ import { MINUTE_MS } from '../core/time.js';
 import { ownSignals, readCurrentCustomers, type Customer, type Signal } from './customer-queries.js';
 import type { CustomerFacts, CustomerSummary, SortedFacts } from './customer-summary.js';
 
-export interface FactsDeps extends Pick<Context, 'db' | 'clock'> {
+export interface FactsDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   summaries: readonly CustomerSummary[];
 }
 
@@ -17,7 +17,7 @@ const PATIENCE_MS = 500;
 const READ_CUSTOMERS = 1000;
 
 /** Reads every customer's facts when they are older than a minute, and waits for them only if a page needs them. */
-export function createReader(deps: FactsDeps & Pick<Context, 'log'>) {
+export function createReader(deps: FactsDeps) {
   let latest: AllFacts | undefined;
   const { run } = shareRun(async () => (latest = await readAllFacts(deps)));
   const refresh = () =>
@@ -40,17 +40,17 @@ async function readAllFacts({ db, clock, summaries }: FactsDeps) {
   for (const some of inChunks(customers, READ_CUSTOMERS))
     for (const [i, summary] of summaries.entries()) {
       const ids = some.map(({ id }) => id);
-      for (const [id, { keys, signals }] of await summary.read(db, atMs, ids, false))
-        facts[i]!.set(id, { keys, signals });
+      for (const [id, { keys, signals, words }] of await summary.read(db, atMs, ids, false))
+        facts[i]!.set(id, { keys, signals, words });
     }
   const needs = new Map(customers.map((customer) => [customer.id, toNeeds(customer, summaries, facts)]));
-  const owners = new Map(
+  const words = new Map(
     customers.map(({ id, ownerName, owner, invited }) => [
       id,
-      [ownerName, owner, invited].join(' ').toLowerCase(),
+      [ownerName, owner, invited, ...facts.map((own) => own.get(id)?.words)].join(' ').toLowerCase(),
     ]),
   );
-  return { atMs, facts: [...facts, needs], owners };
+  return { atMs, facts: [...facts, needs], words };
 }
 
 /** Customers that need no attention have no key. */
@@ -90,6 +90,7 @@ export async function toCustomerViews(
       keys: Object.assign({}, ...[...parts, need].map(({ keys }) => keys)) as SortedFacts['keys'],
       parts: parts.map(({ data }) => data),
       flags: parts.flatMap(({ flags }) => flags),
+      latest: parts.map(({ latest }) => latest),
     };
   });
 }

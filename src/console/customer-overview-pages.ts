@@ -7,7 +7,7 @@ import type { Organization } from '../accounts/identity/organizations/queries.js
 import { readLatestChanges } from '../dashboard/audit-log/view.js';
 import { listFailures } from './customer-queries.js';
 import type { Moment } from './customer-summary.js';
-import { addressOf, linkToTabs, readCustomer, renderCustomer, type CustomerDeps } from './page.js';
+import { addressOf, linkToTabs, listTabs, readCustomer, renderCustomer, type CustomerDeps } from './page.js';
 
 const notices = {
   created: 'Customer created.',
@@ -20,14 +20,22 @@ export function addOverview(router: Router, deps: CustomerDeps): void {
 
   router.get('/customers/:slug', async (req, res) => {
     const customer = await readCustomer(deps, req);
-    const panels: { view: string; data: object }[] = [];
-    for (const { panel } of summaries)
-      if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
+    const [panels, states, timeline] = await Promise.all([
+      Promise.all(
+        summaries.flatMap(({ panel }) =>
+          panel ? panel.read(deps, customer.id).then((data) => ({ view: panel.view, data })) : [],
+        ),
+      ),
+      Promise.all(
+        listTabs(deps).map(async (tab) => ({
+          ...tab,
+          ...(await tab.read?.(deps.db.orm, customer, deps.clock.now())),
+        })),
+      ),
+      readTimeline(deps, customer, readQuery(req)),
+    ]);
     const page = { view: 'console/customer', tab: 'overview', title: 'Overview', notices };
-    await renderCustomer(deps, req, res, page, customer, {
-      panels,
-      timeline: await readTimeline(deps, customer, readQuery(req)),
-    });
+    await renderCustomer(deps, req, res, page, customer, { panels, states, timeline });
   });
 }
 
@@ -52,17 +60,16 @@ const kinds: { id: z.output<typeof timelineSchema>['kind']; label: string; nouns
   { id: 'all', label: 'Everything' },
 ];
 
-/** No highlights. Grants of a plan follow from it. */
+/** Highlights changed money, the plan or access, or need a decision. Grants of a plan follow from it. */
 const routine = [
-  'api_key.renamed',
+  'api_key.',
   'credits.granted plan:',
   'credits.voided plan:',
   'customer.viewed',
-  'invitation.revoked',
-  'portal_session.created',
-  'portal_session.ended',
-  'webhook.resent',
-  'webhook.tested',
+  'invitation.',
+  'member.',
+  'portal_session.',
+  'webhook.',
 ];
 
 const nounOf = (action: string): string => action.split('.', 1)[0]!;
@@ -83,23 +90,26 @@ async function readTimeline(deps: CustomerDeps, customer: Organization, query: F
   const others = Object.keys(wording.sentences).filter((action) => !isShown(nounOf(action)));
   const without = kind === undefined ? routine : others;
   const limit = length + 1;
-  const rows = await readLatestChanges(orm, wording, orgId, {
-    limit,
-    ...(without.length > 0 && { without }),
-  });
-  const failures = await listFailures(orm, orgId, limit);
-  const moments: Moment[] = failures.map(({ url, since }) => ({
+  const [rows, failures, ...found] = await Promise.all([
+    readLatestChanges(orm, wording, orgId, {
+      limit,
+      isLive: kind === undefined,
+      ...(without.length > 0 && { without }),
+    }),
+    listFailures(orm, orgId, limit),
+    ...summaries.map((summary) => summary.listMoments?.(orm, orgId, limit) ?? []),
+  ]);
+  const failed: Moment[] = failures.map(({ url, since }) => ({
     at: new Date(since),
     path: '/webhooks',
     isWarning: true,
     what: say`The webhook endpoint ${{ name: url }} began to fail`,
   }));
-  for (const summary of summaries) moments.push(...((await summary.listMoments?.(orm, orgId, limit)) ?? []));
   const entries = [
     ...rows
       .map(linkToTabs(deps, customer))
       .map((entry) => ({ ...entry, noun: nounOf(entry.action), icon: iconOf(nounOf(entry.action)) })),
-    ...moments.map(({ path, what, isWarning, ...moment }) => ({
+    ...[...failed, ...found.flat()].map(({ path, what, isWarning, ...moment }) => ({
       ...moment,
       noun: tabOf(path),
       icon: isWarning ? 'warning' : iconOf(tabOf(path)),

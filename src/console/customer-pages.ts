@@ -19,14 +19,17 @@ const FIRST = '-attention';
 /** Per page. */
 const LISTED = 25;
 
-const querySchema = z.object({
-  search: text(254).optional(),
-  page: z
-    .string()
-    .regex(/^[1-9]\d{0,3}$/, 'must be a whole number from 1 to 9999')
-    .default('1')
-    .transform(Number),
-});
+/** An old or mistyped link still opens the list. */
+const schemaOf = (signals: readonly { id: string }[], columns: readonly CustomerColumn[]) =>
+  z.object({
+    search: text(254).optional(),
+    page: z.coerce.number().int().min(1).max(9999).catch(1),
+    signal: z
+      .enum(signals.map(({ id }) => id))
+      .optional()
+      .catch(undefined),
+    sort: z.enum(columns.flatMap(({ id }) => [id, `-${id}`])).catch(FIRST),
+  });
 
 export function customerPages(deps: CustomerDeps): Router {
   const router = pageRouter();
@@ -53,11 +56,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
     { id: 'attention', label: 'Needs attention', isLargestFirst: true },
     ...summaries.flatMap((summary) => summary.columns),
   ];
-  const oneOf = <T extends string>(values: readonly T[]) => z.enum(values, 'must be one of the options');
-  const schema = querySchema.extend({
-    signal: oneOf([...signals, ...otherStates].map(({ id }) => id)).optional(),
-    sort: oneOf(columns.flatMap(({ id }) => [id, `-${id}`])).catch(FIRST),
-  });
+  const schema = schemaOf([...signals, ...otherStates], columns);
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
@@ -72,7 +71,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
       const filter = {
         state: otherStates.find((state) => state.id === id)?.id ?? 'current',
         search: search?.trim() || undefined,
-        found: search && all ? listOwned(all.owners, search.trim().toLowerCase()) : undefined,
+        found: search && all ? listFound(all.words, search.trim().toLowerCase()) : undefined,
         ids: signal && listSignalled(facts, signal.id),
       };
       const { customers, hasMore } = await listCustomers(db.orm, clock.now(), filter, {
@@ -139,9 +138,9 @@ const toTiles = (summaries: readonly CustomerSummary[], { facts }: AllFacts): Ti
 const listSignalled = (facts: AllFacts['facts'], signal: string): string[] =>
   facts.flatMap((own) => [...own].flatMap(([id, { signals }]) => (signals.includes(signal) ? [id] : [])));
 
-/** By a word of the owner's name, or by the address of an owner or of an open invitation for one. */
-const listOwned = (owners: AllFacts['owners'], word: string): string[] =>
-  [...owners].flatMap(([id, text]) => (beginsWord(text, word) ? [id] : []));
+/** By the owner's name, the address of an owner or of an open invitation for one, or the plan. */
+const listFound = (words: AllFacts['words'], word: string): string[] =>
+  [...words].flatMap(([id, text]) => (beginsWord(text, word) ? [id] : []));
 
 /** Equal keys have the same rank. */
 function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) {

@@ -1,6 +1,15 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { containsText, intArray, textArray, timeText, toPattern, queryRows } from '../core/db/sql.js';
+import {
+  containsText,
+  intArray,
+  queryRow,
+  queryRows,
+  textArray,
+  timeText,
+  toPattern,
+} from '../core/db/sql.js';
 import type { Orm } from '../core/db/client.js';
+import { formatCount } from '../core/pages/format.js';
 import { DAY_MS } from '../core/time.js';
 import { failedSince, type FailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 
@@ -35,7 +44,7 @@ export interface Customer {
   ownerName: string | null;
   invited: string | null;
   owners: number;
-  /** Keys that expire within seven days. */
+  /** Keys that expire within seven days and have no successor. */
   expiringKeys: number;
   /** The latest delivery failed, or the service disabled the endpoint. */
   failingWebhooks: number;
@@ -101,6 +110,44 @@ export const listFailures = (orm: Orm, orgId: string, limit: number) =>
     select url, ${timeText(sql`failing_since`)} as since from webhook_endpoints
     where org_id = ${orgId}::uuid and failing_since is not null order by failing_since desc limit ${limit}`;
 
+const has = (count: number, thing: string): string => (count === 0 ? 'None' : formatCount(count, thing));
+
+/** Live keys that are in effect. */
+export async function readKeys(orm: Orm, { id }: { id: string }, nowMs: number) {
+  const row = await queryRow(orm)<{ count: number; at: string | null }>`
+    select count(*)::int as count, ${timeText(sql`max(last_used_at)`)} as at from api_keys
+      where org_id = ${id}::uuid and livemode and revoked_at is null and service_key_id is null
+        and (expires_at is null or expires_at > ${toTime(nowMs)}::timestamptz)`;
+  const { count, at } = row!;
+  if (at === null) return { state: has(count, 'live key'), note: count > 0 ? 'never called' : '' };
+  return { state: has(count, 'live key'), note: 'last call', at: new Date(at) };
+}
+
+export async function readPeople(orm: Orm, { id }: { id: string }, nowMs: number) {
+  const row = await queryRow(orm)<{ members: number; invited: number }>`
+    select (select count(*)::int from memberships where org_id = ${id}::uuid) as members,
+      (select count(*)::int from invitations where org_id = ${id}::uuid and ${isOpenInvitation(nowMs)}) as invited`;
+  const { members, invited } = row!;
+  return {
+    state: has(members, 'member'),
+    note: invited === 0 ? '' : formatCount(invited, 'open invitation'),
+  };
+}
+
+export async function readWebhooks(orm: Orm, { id }: { id: string }) {
+  const row = await queryRow(orm)<{ count: number; failing: number }>`
+    select count(*)::int as count, (count(*) filter (where ${isFailing}))::int as failing from webhook_endpoints
+      where org_id = ${id}::uuid`;
+  const { count, failing } = row!;
+  const state = has(count, 'endpoint');
+  if (failing > 0) return { state, note: `${failing} failing`, tone: 'bad' as const };
+  return { state, note: count > 0 ? 'all delivered' : '' };
+}
+
+const isFailing = sql`(failing_since is not null and is_enabled or disabled_reason is not null)`;
+const isOpenInvitation = (nowMs: number): SQL =>
+  sql`accepted_at is null and revoked_at is null and expires_at > ${toTime(nowMs)}::timestamptz`;
+
 export const ownSignals: (Signal & { isMet: (customer: Customer) => boolean })[] = [
   { id: 'ownerless', label: 'No owner', path: '/people', urgency: 1, isMet: ({ owners }) => owners === 0 },
   {
@@ -145,17 +192,17 @@ async function readCustomers(orm: Orm, nowMs: number, which: SQL): Promise<Custo
       where m.org_id in (select id from page) and m.role = 'owner' group by 1
     ), invited as materialized (
       select org_id, min(email) as email from invitations
-      where org_id in (select id from page) and role = 'owner' and accepted_at is null and revoked_at is null
-        and expires_at > ${toTime(nowMs)}::timestamptz
+      where org_id in (select id from page) and role = 'owner' and ${isOpenInvitation(nowMs)}
       group by 1
     ), keyed as materialized (
-      select org_id, count(*)::int as count from api_keys
+      select org_id, count(*)::int as count from api_keys k
       where org_id in (select id from page) and revoked_at is null and service_key_id is null
         and expires_at > ${toTime(nowMs)}::timestamptz and expires_at <= ${toTime(nowMs + SOON_MS)}::timestamptz
+        and not exists (select from api_keys s where s.org_id = k.org_id and s.rotated_from_id = k.id)
       group by org_id
     ), failing as materialized (
       select org_id, count(*)::int as count from webhook_endpoints
-      where org_id in (select id from page) and (failing_since is not null and is_enabled or disabled_reason is not null)
+      where org_id in (select id from page) and ${isFailing}
       group by org_id
     )
     select h.id, h.slug, h.name, h.archived_at is not null as "isArchived", m.owner, m.name as "ownerName", coalesce(m.count, 0) as owners, i.email as invited,

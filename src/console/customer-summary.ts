@@ -8,7 +8,7 @@ import type { FormFields } from '../core/pages/form.js';
 import type { Signal } from './customer-queries.js';
 
 export interface Flag {
-  tone: 'bad' | 'warn';
+  tone: 'bad' | 'warn' | 'info';
   label: string;
   /** Shows the cause; relative to the customer's page. */
   path: string;
@@ -67,6 +67,8 @@ export interface SortedFacts {
   keys: Record<string, number | string | undefined>;
   /** Ids of the product's signals. */
   signals: string[];
+  /** Searches find the customer by the start of each of their words. */
+  words?: string | undefined;
 }
 
 /** In the form of a new customer. */
@@ -81,5 +83,7 @@ export interface NewCustomerPart {
 
 export interface CustomerFacts extends SortedFacts {
   flags: Flag[];
+  /** A list without room for the column shows this elsewhere. */
+  latest: { label: string; at: Date | undefined };
   data: object;
 }

@@ -7,16 +7,17 @@ import { renderPage, type Page } from '../core/pages/layout.js';
 import { slugSchema } from '../accounts/identity/operator/schema.js';
 import { findOrganization, type Organization } from '../accounts/identity/organizations/queries.js';
 import { say, type Wording } from '../accounts/audit/wording.js';
+import type { Orm } from '../core/db/client.js';
 import type { Context } from '../core/http/context.js';
 import { withoutLinks, type EntryView } from '../dashboard/audit-log/view.js';
 import { toCustomerViews, type FactsDeps } from './customer-facts.js';
-import { findCustomer } from './customer-queries.js';
+import { findCustomer, readKeys, readPeople, readWebhooks } from './customer-queries.js';
 
 export interface ConsoleDeps extends FactsDeps, Pick<Context, 'config'> {
   tabs: readonly CustomerTab[];
 }
 
-export interface CustomerDeps extends ConsoleDeps, Pick<Context, 'log' | 'metrics'> {
+export interface CustomerDeps extends ConsoleDeps, Pick<Context, 'metrics'> {
   wording: Wording;
 }
 
@@ -27,6 +28,15 @@ export interface CustomerTab {
   /** Relative to the customer's page. */
   path: string;
   label: string;
+  /** The overview shows this beside the label. */
+  read?(orm: Orm, customer: Organization, nowMs: number): Promise<TabState>;
+}
+
+export interface TabState {
+  state: string;
+  note?: string;
+  at?: Date;
+  tone?: 'bad' | 'warn';
 }
 
 export const CONSOLE = '/console';
@@ -50,10 +60,10 @@ export async function readCustomer({ db }: ConsoleDeps, req: Request): Promise<O
 
 const ownTabs: CustomerTab[] = [
   { id: 'overview', place: 1, path: '', label: 'Overview' },
-  { id: 'people', place: 2, path: '/people', label: 'People' },
-  { id: 'keys', place: 4, path: '/keys', label: 'API keys' },
+  { id: 'people', place: 2, path: '/people', label: 'People', read: readPeople },
+  { id: 'keys', place: 4, path: '/keys', label: 'API keys', read: readKeys },
   { id: 'portal', place: 6.5, path: '/portal', label: 'Portal' },
-  { id: 'webhooks', place: 7, path: '/webhooks', label: 'Webhooks' },
+  { id: 'webhooks', place: 7, path: '/webhooks', label: 'Webhooks', read: readWebhooks },
   { id: 'audit-log', place: 8, path: '/audit-log', label: 'Audit log' },
   { id: 'settings', place: 9, path: '/settings', label: 'Settings' },
 ];
@@ -91,13 +101,14 @@ export async function renderCustomer(
   data: object,
 ): Promise<void> {
   const base = addressOf(customer.slug);
-  const { db, clock, summaries } = deps;
+  const { db, clock, log, summaries } = deps;
   const isOverview = tab === 'overview';
   const found = (await findCustomer(db.orm, clock.now(), customer.slug))!;
   // Other tabs also open while a shard group is away.
   const [summary] = await toCustomerViews(deps, [found], { withTrends: isOverview }).catch(
     (error: unknown) => {
       if (isOverview) throw error;
+      log.warn({ err: error, organization: customer.slug }, 'the figures of a customer could not be read');
       return [];
     },
   );
@@ -109,7 +120,7 @@ export async function renderCustomer(
     summary,
     isOverview,
     headers: summaries.map(({ header }) => header),
-    mainActions: isOverview ? summaries.flatMap(({ actions = [] }) => actions) : [],
+    mainActions: summaries.flatMap(({ actions = [] }) => actions),
     tabs: listTabs(deps).map(({ id, path, label }) => ({ href: base + path, label, isCurrent: id === tab })),
   });
 }

@@ -1,5 +1,6 @@
 import { eq } from 'drizzle-orm';
-import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { apiKeys } from '../../src/accounts/api-keys/table.js';
 import { operatorLog } from '../../src/accounts/audit/table.js';
 import { organizations } from '../../src/accounts/organizations/table.js';
 import { customerSummary } from '../../src/metering/console/customer-summary.js';
@@ -79,7 +80,13 @@ function holdFigures() {
     if (!asked[3]) await isFinished;
     return read(...asked);
   });
-  return { finish: () => finish(), spy };
+  const release = () => {
+    finish();
+    spy.mockRestore();
+  };
+  // A test that fails must not keep the next ones waiting.
+  onTestFinished(release);
+  return release;
 }
 
 describe('the list of customers', () => {
@@ -140,6 +147,10 @@ describe('the list of customers', () => {
     await addMember(db, later.id, id, 'member');
     await browser.signIn(email);
     await post('/login/code', { code: '000000' }, browser);
+    // A rotated key has a successor.
+    const rotated = await createKey(db, later.id, { expiresAt: new Date(clock.now() + DAY_MS) });
+    const successor = await createKey(db, later.id);
+    await db.orm.update(apiKeys).set({ rotatedFromId: rotated.id }).where(eq(apiKeys.id, successor.id));
     expect(slugsOn(await openLater('/console?signal=expiring'))).toEqual([soon.slug]);
     const text = await open('/console?signal=sign-ins');
     expect(slugsOn(text)).toEqual([later.slug]);
@@ -194,14 +205,15 @@ describe('the list of customers', () => {
     const { db } = service.context;
     const { slug, id } = await customer();
     const page = await openLater(`/console?search=${slug}&signal=ownerless`);
-    expect([slugsOn(page), page.includes('>No owner</span>')]).toEqual([[slug], true]);
+    expect([slugsOn(page), page.includes('/people">No owner</a>')]).toEqual([[slug], true]);
     const invite = (email: string, role: string) =>
       post(`/console/customers/${slug}/invite`, { email, role, days: '7' });
     await invite('boss@zz.example', 'owner');
     await invite('aide@zz.example', 'member');
     const invited = await open(`/console?search=${slug}`);
-    expect(invited).toMatch(/Invited:<\/span> <bdi>boss@zz\.example/);
-    for (const absent of ['aide@zz.example', '>No owner</span>']) expect(invited).not.toContain(absent);
+    expect(invited).toMatch(/Invited:<\/span> <bdi>boss<wbr>@zz\.example/);
+    expect(invited).toContain('/people">Owner invited</a>');
+    for (const absent of ['aide@zz.example', '>No owner</a>']) expect(invited).not.toContain(absent);
     expect(slugsOn(await openLater('/console?search=boss@zz'))).toEqual([slug]);
     expect(slugsOn(await open('/console?search=aide@zz'))).toEqual([]);
     const [first, second] = [await createUser(db), await createUser(db)];
@@ -211,7 +223,7 @@ describe('the list of customers', () => {
     const [shown] = [first, second].sort((a, b) => (a.email < b.email ? -1 : 1));
     expect(owned).toContain(`<bdi title="${shown!.email}">${shown!.name}</bdi>`);
     expect(await open(`/console/customers/${slug}`)).toContain(
-      `<bdi class="figure-note">${shown!.email}</bdi>`,
+      `<bdi class="figure-note">${shown!.email.replace('@', '<wbr>@')}</bdi>`,
     );
     expect([owned.includes('and 1 more'), owned.includes('boss@zz.example')]).toEqual([true, false]);
   });
@@ -279,13 +291,12 @@ describe('the list of customers', () => {
     expect(slugsOn(await open('/console?search=stale'))).toEqual([urgent.slug, calm.slug]);
     expect(slugsOn(await open('/console?search=stale&sort=share'))).toEqual([calm.slug, urgent.slug]);
     // The first figures are still being read.
-    const { finish, spy } = holdFigures();
+    const release = holdFigures();
     expect((await post('/console/new-customer', { name: 'stale c', slug: uniqueSlug('stale') })).status).toBe(
       303,
     );
     const first = await open('/console?search=stale');
-    finish();
-    spy.mockRestore();
+    release();
     expect(first).toContain('The figures of all customers are being read');
     expect(slugsOn(first)[0]).toBe(urgent.slug);
   });
@@ -312,11 +323,15 @@ describe('the list of customers', () => {
       expect(trials).toMatch(new RegExp(`/plan">${flag}</a>`));
     for (const path of [`/console?search=${later.slug}`, `/console/customers/${later.slug}`])
       expect(await open(path)).toContain('Trial, 9 days left');
+    expect(slugsOn(await open('/console?search=trie')).sort()).toEqual(made.map(({ slug }) => slug).sort());
 
     await db.orm
       .update(organizations)
       .set({ createdAt: new Date(clock.now() - 13 * DAY_MS) })
       .where(eq(organizations.id, soon.id));
+    expect(await open(`/console/customers/${soon.slug}`)).toMatch(
+      /data-tone="info"[^>]+\/keys">No events yet</,
+    );
     const { secret } = await createKey(db, over.id);
     const sent = await sendUsage(service.url, secret, [usageEvent(over.product.slug, 'e')]);
     expect(sent.status).toBe(202);
@@ -337,7 +352,7 @@ describe('the list of customers', () => {
   it('shows older figures and their age while they are read again', async () => {
     const near = await customer({ used: '80', cap: '100' });
     await openLater('/console');
-    const { finish, spy } = holdFigures();
+    const release = holdFigures();
     const late = await customer({ used: '80', cap: '100' });
     service.clock.advance(60_000);
     const older = await open('/console?signal=near');
@@ -349,10 +364,9 @@ describe('the list of customers', () => {
       Number(/figure-label">Near a cap<\/span>\s*<span [^>]*>(\d+)/.exec(page)![1]);
     await database.db.orm.update(usageTotals).set({ quantity: '1' }).where(eq(usageTotals.orgId, near.id));
     expect(nearOn(await open(`/console?search=${near.slug}`))).toBe(nearOn(older) - 1);
-    finish();
+    release();
     const newer = await openLater('/console?signal=near');
     expect(slugsOn(newer)).toContain(late.slug);
-    spy.mockRestore();
   });
 
   it('is sorted by each column in both directions, with customers that lack it last', async () => {
@@ -415,7 +429,7 @@ describe('the list of customers', () => {
     const row = (await open(`/console?search=${b}`)).split('class="row-link"')[1]!;
     expect(row).toMatch(/title="10"/);
     expect(row).toMatch(/>[\d.]+ a day</);
-    const startsAt = new Date(clock.now() + DAY_MS);
+    const startsAt = new Date(clock.now() + DAY_MS / 2);
     await addGrant(db, half.id, { amount: '1500', startsAt }, new Date(clock.now()));
     const day = startsAt.toLocaleDateString('en-GB', {
       day: 'numeric',
@@ -423,6 +437,37 @@ describe('the list of customers', () => {
       timeZone: 'UTC',
     });
     expect(await open(`/console?search=${b}`)).toContain(`with 1,500 on ${day}`);
+    operator = await signedInOperator(service);
+  });
+
+  it('says that the plan covers the usage, unless the credits end before it refills them', async () => {
+    const { db, clock } = service.context;
+    const { id, slug, product } = await customer();
+    await db.orm
+      .update(products)
+      .set({ creditPrice: '1', creditEnforcement: 'warn' })
+      .where(eq(products.id, product.id));
+    const plan = uniqueSlug('refills');
+    const definition =
+      'entitlements: []\ngrants: [{ key: credits, amount: 100, every: month, expires: period }]';
+    await post('/console/new-plan', { name: 'Refills', slug: plan, definition, step: 'save' });
+    expect((await post(`/console/customers/${slug}/plan`, { plan, step: 'save' })).status).toBe(303);
+    const { secret } = await createKey(db, id);
+    const send = (quantity: number) =>
+      sendUsage(service.url, secret, [usageEvent(product.slug, `e${quantity}`, { quantity })]);
+    await send(3);
+    service.clock.advance(2 * DAY_MS);
+    operator = await signedInOperator(service);
+    for (const path of [`/console?search=${slug}`, `/console/customers/${slug}`])
+      expect(await open(path)).toMatch(/Covered by the plan.*?>\s*100 on \d+ \w+</s);
+    expect(await open(`/console/customers/${slug}/credits`)).toContain('the plan covers the usage.');
+    await send(30);
+    service.clock.advance(DAY_MS);
+    const end = /Runs out.*?<span class="nowrap[^"]*">([^<]+)</s.exec(
+      await open(`/console/customers/${slug}`),
+    );
+    // 33 credits in three days at most, and 67 are left.
+    expect(Date.parse(end![1]!) - clock.now()).toBeLessThan(7 * DAY_MS);
     operator = await signedInOperator(service);
   });
 
@@ -484,9 +529,12 @@ describe('the list of customers', () => {
         marketAccess: 'none',
       });
     }
-    const text = (await open(`/console/customers/${own.slug}`))
-      .split('id="changes"')[1]!
-      .split('</section>')[0]!;
+    const [states, text] = (await open(`/console/customers/${own.slug}`))
+      .split('id="states"')[1]!
+      .split('</section>') as [string, string];
+    expect(states.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ')).toMatch(
+      /People None API keys 1 live key (?:never called|last call .+) Trading No access Webhooks 1 endpoint 1 failing/,
+    );
     const order = [`Later ${own.slug}`, 'https://own.example/', 'reached 80% of', 'First live usage'];
     const places = order.map((words) => text.indexOf(words));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
@@ -534,22 +582,26 @@ describe('the list of customers', () => {
       expect([link, (await operator.browser.get(link.replaceAll('&amp;', '&'))).status]).toEqual([link, 200]);
   });
 
-  it('shows an invitation among the highlights of a customer, but no grants that follow from its plan', async () => {
+  it('shows grants among the highlights of a customer, but no keys, people, tests or grants that follow from its plan', async () => {
     const { id, slug } = await customer();
     const details = { livemode: true, after: { amount: '7', reason: 'By hand' } };
     for (const target of ['plan:credits:2026-01-01', 'by-hand'])
       await writeRows(database.db, id, 1, { action: 'credits.granted', target, details });
+    const tested = { ...details, livemode: false };
+    await writeRows(database.db, id, 1, { action: 'credits.granted', target: 'tested', details: tested });
     await post(`/console/customers/${slug}/invite`, {
       email: 'soon@owner.example',
       role: 'owner',
       days: '7',
     });
-    const text = (await open(`/console/customers/${slug}`)).split('id="changes"')[1]!;
-    expect(text).toMatch(/Invited\s+<a [^>]+><bdi>soon@owner\.example/);
-    expect(text.match(/Granted 7/g)).toHaveLength(1);
+    const changes = async (query: string) =>
+      (await open(`/console/customers/${slug}${query}`)).split('id="changes"')[1]!.split('</section>')[0]!;
+    expect((await changes('')).match(/Granted 7|Invited/g)).toEqual(['Granted 7']);
+    expect(await changes('?kind=people')).toMatch(/Invited\s+<a [^>]+><bdi>soon@owner\.example/);
+    expect((await changes('?kind=all')).match(/Granted 7/g)).toHaveLength(3);
   });
 
-  it('pages through all customers, and reports an invalid filter', async () => {
+  it('pages through all customers, and ignores an unknown order or filter', async () => {
     for (let n = 0; n < 55; n++) await createOrganization(service.context.db, { slug: `page-${100 + n}` });
     const first = await open('/console?search=page-');
     expect(slugsOn(first)).toHaveLength(25);
@@ -561,10 +613,13 @@ describe('the list of customers', () => {
       slugs.push(...slugsOn(text));
     }
     expect([new Set(slugs).size, text.includes('rel="next"')]).toEqual([55, false]);
-    for (const query of ['signal=x', 'page=0', 'page=1e9', 'search=a&search=b']) {
-      const { status } = await operator.browser.get(`/console?${query}`, html);
-      expect([query, status]).toEqual([query, 400]);
-    }
+    for (const query of ['signal=x', 'page=0', 'page=1e9', 'sort=x', "sort=name'--"])
+      expect([query, slugsOn(await open(`/console?search=page-&${query}`))]).toEqual([
+        query,
+        slugs.slice(0, 25),
+      ]);
+    const { status } = await operator.browser.get('/console?search=a&search=b', html);
+    expect(status).toBe(400);
   });
 });
 
@@ -625,10 +680,19 @@ describe('a customer', () => {
       '/archive',
       '/entitlement',
     ])
-      expect(
-        (await open(`/console/customers/${slug}${tab}`)).split('aria-label="Customer"')[tab ? 0 : 1],
-      ).toMatch(/Plan<.*Credits left<.*Runs out<.*Health</s);
+      expect((await open(`/console/customers/${slug}${tab}`)).split('class="page-head"')[1]).toMatch(
+        /Change plan<.*Grant credits<.*View the portal<.*Plan<.*Credits left<.*This month<.*Runs out<.*Owner<.*Health</s,
+      );
     expect(await open(`/console/customers/${slug}/entitlements`)).toContain(product.slug);
+    // Without the figures, other tabs still open, and the log says why.
+    const read = vi.spyOn(customerSummary, 'read').mockRejectedValue(new Error('away'));
+    const warn = vi.spyOn(service.context.log, 'warn');
+    onTestFinished(() => [read, warn].forEach((spy) => spy.mockRestore()));
+    expect(await open(`/console/customers/${slug}/people`)).not.toContain('Credits left');
+    expect(warn.mock.calls.map(([fields]) => fields)).toEqual([
+      expect.objectContaining({ organization: slug }),
+    ]);
+    read.mockRestore();
     for (const name of ['nobody', 'Ünicode', '%00', "a'b"]) {
       const { status } = await operator.browser.get(`/console/customers/${encodeURIComponent(name)}`, html);
       expect([name, status]).toEqual([name, 404]);
@@ -646,7 +710,10 @@ describe('a customer', () => {
     const text = await open(`/console/customers/${slug}/audit-log`);
     expect(text).toContain('&lt;i&gt;New&lt;/i&gt;');
     // The head has only its own buttons.
-    expect(/<header class="page-head">.*?<\/header>/s.exec(text)![0]).not.toMatch(/<a class="button"/);
+    const [head] = /<header class="page-head">.*?<\/header>/s.exec(text)!;
+    expect(head.match(/<a class="button" href="[^"]+/g)).toEqual(
+      ['plan', 'credits/grant'].map((path) => `<a class="button" href="/console/customers/${slug}/${path}`),
+    );
     expect(text).toContain(operator.email);
     const [row] = await database.db.orm.select().from(organizations).where(eq(organizations.id, id));
     expect(row).toMatchObject({ name: '<i>New</i>', requireSecondFactor: true });

@@ -74,9 +74,9 @@ export async function readLatestChanges(
   orm: Orm,
   wording: Wording,
   orgId: string,
-  { limit = LATEST, without }: { limit?: number; without?: readonly string[] } = {},
+  { limit = LATEST, ...more }: Partial<Parameters<typeof listAuditRows>[3]> = {},
 ): Promise<EntryView[]> {
-  const listed = await listAuditRows(orm, orgId, {}, { limit, ...(without && { without }) });
+  const listed = await listAuditRows(orm, orgId, {}, { limit, ...more });
   const rows = await nameTargets(orm, wording, listed);
   const actors = rows.map(({ actor }) => actor);
   const actorOf = await nameOperators(orm, actors, await readActors(orm, orgId, actors));

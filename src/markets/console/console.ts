@@ -1,6 +1,8 @@
 import type { Router } from 'express';
-import type { CustomerTab } from '../../console/page.js';
+import type { CustomerTab, TabState } from '../../console/page.js';
 import type { ConsoleSection } from '../../dashboard/frame.js';
+import type { SwitchState } from '../ledger/risk-table.js';
+import { readSwitch } from '../risk/switches.js';
 import type { MarketConsoleDeps } from './page.js';
 import { serviceTradingPages } from './service-trading-pages.js';
 import { customerTradingPages } from './trading-pages.js';
@@ -9,7 +11,22 @@ export const consoleSections: ConsoleSection[] = [
   { id: 'trading', href: '/console/trading', label: 'Trading' },
 ];
 
-export const customerTabs: CustomerTab[] = [{ id: 'trading', place: 6, path: '/trading', label: 'Trading' }];
+const states: Record<SwitchState, TabState> = {
+  open: { state: 'Open' },
+  reduce_only: { state: 'Only reducing', tone: 'warn' },
+  halt: { state: 'Halted', tone: 'bad' },
+};
+
+export const customerTabs: CustomerTab[] = [
+  {
+    id: 'trading',
+    place: 6,
+    path: '/trading',
+    label: 'Trading',
+    read: async (orm, { id, marketAccess }) =>
+      marketAccess === 'trade' ? states[(await readSwitch(orm, id)).state] : { state: 'No access' },
+  },
+];
 
 export const consolePages = (deps: MarketConsoleDeps): Router[] => [
   customerTradingPages(deps),

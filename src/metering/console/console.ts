@@ -22,7 +22,7 @@ export const customerTabs: CustomerTab[] = [
   { id: 'credits', place: 5.5, path: '/credits', label: 'Credits' },
 ];
 
-export const consolePages = (deps: ConsoleDeps & Pick<Context, 'log' | 'metrics'>): Router[] => [
+export const consolePages = (deps: ConsoleDeps & Pick<Context, 'metrics'>): Router[] => [
   customerEntitlementPages(deps),
   customerCreditPages(deps),
   customerUsageChangePages(deps),

@@ -9,7 +9,7 @@ import { formatMonth } from '../../core/pages/format.js';
 /** Searched for thresholds. */
 const SCANNED = 500;
 
-/** The first event, and the thresholds that were reported. A notice to members stands for a message about the same level. */
+/** The first event of each product, and the thresholds that were reported. A notice to members stands for a message about the same level. */
 export async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Moment[]> {
   const rows = await queryRows(orm)<{
     at: string;
@@ -35,7 +35,7 @@ export async function listMoments(orm: Orm, orgId: string, limit: number): Promi
       cross join lateral (
         select hour from usage_hours where org_id = ${orgId}::uuid and product_id = n.product_id and livemode order by hour limit 1
       ) h
-      where n.org_id = ${orgId}::uuid order by h.hour limit 1)
+      where n.org_id = ${orgId}::uuid order by h.hour desc limit ${limit})
     ) moments`;
   return rows.map(({ at: time, type, threshold, product, slug }) => {
     const path =

@@ -2,7 +2,7 @@ import { sql, type SQL } from 'drizzle-orm';
 import type { CustomerFacts, CustomerSummary, Flag } from '../../console/customer-summary.js';
 import type { GroupTables } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
-import { selectRows, textArray, timeText } from '../../core/db/sql.js';
+import { selectRows, textArray, timeJson, timeText } from '../../core/db/sql.js';
 import { differenceOf, sumDecimals } from '../../core/decimal.js';
 import {
   formatCount,
@@ -21,7 +21,9 @@ import { toCap } from '../entitlements/caps.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
-import { PACE_DAYS, project, type ProjectedGrant } from '../reports/credits/view.js';
+import { listRefills } from '../plans/grants.js';
+import type { Definition } from '../plans/schema.js';
+import { paceRange, project, type ProjectedGrant } from '../reports/credits/view.js';
 import { addMonths, parsePeriod } from '../reports/period.js';
 import { listMoments } from './customer-moments.js';
 import { newCustomer } from './plan-pages.js';
@@ -34,7 +36,7 @@ const SILENT_DAYS = 14;
 export const customerSummary: CustomerSummary = {
   columns: [
     { id: 'plan', label: 'Plan' },
-    { id: 'month', label: 'Credits this month', isNumber: true, isLargestFirst: true },
+    { id: 'month', label: 'This month', isNumber: true, isLargestFirst: true },
     { id: 'share', label: 'Share of cap', isLargestFirst: true },
     { id: 'left', label: 'Credits left', isNumber: true },
     { id: 'end', label: 'Runs out' },
@@ -65,7 +67,7 @@ export const customerSummary: CustomerSummary = {
       { label: 'Credits this month', value: month, query: { sort: '-month' } },
       { label: 'Near a cap', value: count('near'), query: { signal: 'near' }, tone: 'warn' },
       {
-        label: `Running out within ${SOON_DAYS} days`,
+        label: 'Running out soon',
         value: count('soon'),
         query: { signal: 'soon' },
         tone: 'bad',
@@ -75,7 +77,7 @@ export const customerSummary: CustomerSummary = {
   listMoments,
   panel: { view: 'metering/console/use-panel', read: readUsePanel },
   actions: [
-    { label: 'Change the plan', path: '/plan' },
+    { label: 'Change plan', path: '/plan' },
     { label: 'Grant credits', path: '/credits/grant' },
   ],
   newCustomer,
@@ -85,8 +87,14 @@ export const customerSummary: CustomerSummary = {
 interface FactsRow {
   orgId: string;
   createdAt: string;
-  plan: string | null;
-  trialEndsAt: string | null;
+  plan:
+    | (Pick<Definition, 'grants' | 'trial'> & {
+        name: string;
+        anchor: string;
+        trialEndsAt: string | null;
+        grantedUntil: string;
+      })
+    | null;
   /** The product with the largest share of its cap used; without caps, the one with the most usage. */
   use: {
     slug: string;
@@ -100,6 +108,7 @@ interface FactsRow {
   account: BurnArrays | null;
   burned: string;
   pace: string;
+  today: string;
   paceProducts: string[] | null;
   firstAt: string | null;
   isOlder: boolean;
@@ -113,12 +122,13 @@ interface FactsRow {
 
 const cap = sql.raw(effectiveCap('e', 'p'));
 const text = (decimal: SQL): SQL => sql`trim_scale(${decimal})::text`;
-const at = (ms: number): SQL => sql`${new Date(ms).toISOString()}::timestamptz`;
+const at = (ms: number | Date): SQL => sql`${new Date(ms).toISOString()}::timestamptz`;
 
 /** Each part is a lookup by an index that begins with the Organization. */
 function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], withTrends: boolean): SQL {
   const month = monthOf(nowMs);
-  const [monthMs, weekMs] = [Date.parse(monthRange(month).start), nowMs - PACE_DAYS * DAY_MS];
+  const monthMs = Date.parse(monthRange(month).start);
+  const { from, today } = paceRange(new Date(nowMs));
   const lastMonthMs = addMonths(new Date(monthMs), -1).getTime();
   // Reports of usage also compare whole hours.
   const passedMs = (Math.floor((nowMs - monthMs) / HOUR_MS) + 1) * HOUR_MS;
@@ -135,7 +145,7 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
       from ${t('credit_entries')}
       where org_id = o.id and livemode and at >= ${first} and kind in ('burn', 'return') and a.account is not null group by 1) d`;
   return sql`
-    select o.id::text as "orgId", ${timeText(sql`o.created_at`)} as "createdAt", pl.name as plan, pl.trial_ends_at as "trialEndsAt", u.use, a.account, coalesce(l.burned, '0') as burned, coalesce(l.pace, '0') as pace,
+    select o.id::text as "orgId", ${timeText(sql`o.created_at`)} as "createdAt", pl.plan, u.use, a.account, coalesce(l.burned, '0') as burned, coalesce(l.pace, '0') as pace, coalesce(l.today, '0') as today,
       l.products as "paceProducts", l.first_at as "firstAt", coalesce(l.is_older, false) as "isOlder", e.last_event as "lastEvent",
       exists (${sharers(sql`o.id`, t)}) as "isSharing", d.days, (
         select ${text(sql`sum(case kind when 'burn' then amount else -amount end)`)} from ${t('credit_entries')}
@@ -143,7 +153,7 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
       ) as "burnedBefore"
     from (select o.id, o.created_at from ${t('organizations')} o where ${t.owns(sql`o.id`)} and ${isListed(sql`o.id`)}) o
     left join lateral (
-      select pl.name, ${timeText(sql`op.trial_ends_at`)} as trial_ends_at from ${t('organization_plans')} op join ${t('plans')} pl on pl.slug = op.plan
+      select json_build_object('name', pl.name, 'anchor', ${sql.raw(timeJson('op.anchor'))}, 'trialEndsAt', ${sql.raw(timeJson('op.trial_ends_at'))}, 'grantedUntil', ${sql.raw(timeJson('op.granted_until'))}, 'grants', v.definition -> 'grants', 'trial', v.definition -> 'trial') as plan from ${t('organization_plans')} op join ${t('plans')} pl on pl.slug = op.plan join ${t('plan_versions')} v on v.plan = op.plan and v.version = op.version
       where op.org_id = o.id and op.ended_at is null
     ) pl on true
     left join (
@@ -171,16 +181,16 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
       where a.org_id = o.id and a.livemode limit 1
     ) a on true
     left join lateral (
-      select ${text(sql`sum(month)`)} as burned, ${text(sql`sum(week)`)} as pace, json_agg(product_id) filter (where first_at is not null) as products,
+      select ${text(sql`sum(month)`)} as burned, ${text(sql`sum(week)`)} as pace, ${text(sql`sum(today)`)} as today, json_agg(product_id) filter (where first_at is not null) as products,
         ${timeText(sql`min(first_at)`)} as first_at,
-        (select at from ${t('credit_entries')} where org_id = o.id and livemode and at < ${at(weekMs)} and kind = 'burn'
+        (select at from ${t('credit_entries')} where org_id = o.id and livemode and at < ${at(from)} and kind = 'burn'
           order by at desc limit 1) is not null as is_older
       from (
-        select product_id, sum(credits) filter (where at >= ${at(monthMs)}) as month, sum(credits) filter (where at >= ${at(weekMs)}) as week,
-          min(at) filter (where at >= ${at(weekMs)}) as first_at
+        select product_id, sum(credits) filter (where at >= ${at(monthMs)}) as month, sum(credits) filter (where at >= ${at(from)}) as week, sum(credits) filter (where at >= ${at(today)}) as today,
+          min(at) filter (where at >= ${at(from)}) as first_at
         from (
           select product_id, at, case kind when 'burn' then amount else -amount end as credits from ${t('credit_entries')}
-          where org_id = o.id and livemode and at >= ${at(Math.min(monthMs, weekMs))} and at < ${at(nowMs + 1)} and kind in ('burn', 'return')
+          where org_id = o.id and livemode and at >= ${at(Math.min(monthMs, from.getTime()))} and at < ${at(nowMs + 1)} and kind in ('burn', 'return')
         ) e
         group by 1
       ) e
@@ -205,11 +215,12 @@ const sharers = (orgId: SQL, t: GroupTables = wholeTables): SQL =>
     where own.id = ${orgId}`;
 
 function toFacts(row: FactsRow, now: Date): CustomerFacts {
-  const { plan, use, burned, lastEvent, days } = row;
+  const { use, burned, lastEvent, days } = row;
+  const plan = row.plan?.name;
   const share = use && use.cap !== null ? toShare(use.used, use.cap) : undefined;
   const credits = toCredits(row, now);
   const last = lastEvent === null ? undefined : new Date(lastEvent);
-  const trial = row.trialEndsAt === null ? undefined : toTrial(new Date(row.trialEndsAt), now);
+  const trial = row.plan?.trialEndsAt ? toTrial(new Date(row.plan.trialEndsAt), now) : undefined;
   const silentSince = now.getTime() - SILENT_DAYS * DAY_MS;
   const isSilent = use !== null && (last ?? new Date(row.createdAt)).getTime() <= silentSince;
   const isSoon = credits?.end !== undefined && credits.end.getTime() - now.getTime() < SOON_DAYS * DAY_MS;
@@ -230,10 +241,13 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       month: Number(burned) > 0 ? Number(burned) : use?.events ? -1 / (1 + use.events) : undefined,
       share,
       left: credits && Number(credits.balance),
-      end: credits?.isOut ? 0 : (credits?.end?.getTime() ?? (credits?.isLater ? Infinity : undefined)),
+      end: credits?.isOut
+        ? 0
+        : (credits?.end?.getTime() ?? (credits?.isCovered || credits?.isLater ? Infinity : undefined)),
       last: last?.getTime(),
     },
     signals: Object.entries(signals).flatMap(([id, isMet]) => (isMet ? [id] : [])),
+    words: plan,
     flags: [
       ...toFlag('bad', credits?.isOut, 'Out of credits', '/credits'),
       ...toFlag('bad', isSoon && !credits?.isOut, 'Credits run out soon', '/credits'),
@@ -241,13 +255,10 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       ...toFlag('bad', signals.over, 'Over a cap', capPath),
       ...toFlag('warn', signals.near && !signals.over, 'Near a cap', capPath),
       ...toFlag('warn', trial?.isSoon, trial?.flag ?? '', '/plan'),
-      ...toFlag(
-        'warn',
-        isSilent,
-        last ? `No events for ${daysOf(last, now)} days` : 'No events yet',
-        '/keys',
-      ),
+      ...toFlag('warn', isSilent && last, last ? `No events for ${daysOf(last, now)} days` : '', '/keys'),
+      ...toFlag(isSilent ? 'warn' : 'info', use && !last, 'No events yet', '/keys'),
     ],
+    latest: { label: 'Last event', at: last },
     data: {
       plan,
       trial,
@@ -278,7 +289,10 @@ const toShare = (used: string, most: string): number =>
   Number(most) > 0 ? Number(used) / Number(most) : Math.sign(Number(used));
 
 /** Undefined without an account of credits. */
-function toCredits({ account: burnt, pace, paceProducts, firstAt, isOlder }: FactsRow, now: Date) {
+function toCredits(
+  { plan, account: burnt, pace, today, paceProducts, firstAt, isOlder }: FactsRow,
+  now: Date,
+) {
   if (!burnt) return undefined;
   const { account } = toBurnt(burnt, now);
   const nowMs = now.getTime();
@@ -297,9 +311,18 @@ function toCredits({ account: burnt, pace, paceProducts, firstAt, isOlder }: Fac
     sumDecimals(overdrafts.map(({ amount }) => amount)),
   );
   const products = (paceProducts ?? []).map((slug) => ({ slug }));
+  const refills =
+    plan &&
+    listRefills({
+      definition: plan,
+      anchor: new Date(plan.anchor),
+      trialEndsAt: plan.trialEndsAt === null ? null : new Date(plan.trialEndsAt),
+      grantedUntil: new Date(plan.grantedUntil),
+    });
   const projection = project(
     { balance, overdrafts, grants },
-    { quantity: pace, products, firstAt, isOlder },
+    refills ?? undefined,
+    { quantity: pace, today, products, firstAt, isOlder },
     now,
   );
   return {
@@ -307,7 +330,8 @@ function toCredits({ account: burnt, pace, paceProducts, firstAt, isOlder }: Fac
     /** Overdrawn, or burned credits in the last days and has none left. */
     isOut: overdrafts.length > 0 || (balance === '0' && firstAt !== null),
     end: projection?.end,
-    pace: projection && toPace(projection, grants),
+    isCovered: projection?.isCovered,
+    pace: projection && toPace(projection),
     isLater: projection !== undefined && projection.end === undefined,
   };
 }
@@ -315,18 +339,12 @@ function toCredits({ account: burnt, pace, paceProducts, firstAt, isOlder }: Fac
 const shortDay = utc({ day: 'numeric', month: 'short' });
 
 /** The credits that begin before the end, otherwise how many are burned in a day. */
-function toPace({ end, perDay }: NonNullable<ReturnType<typeof project>>, grants: ProjectedGrant[]): string {
-  const next = grants
-    .filter(
-      ({ status, startsAt }) => status === 'scheduled' && !(end && Date.parse(startsAt) > end.getTime()),
-    )
-    .toSorted((a, b) => a.startsAt.localeCompare(b.startsAt));
-  if (!next[0]) return `${formatRounded(perDay)} a day`;
-  const amount = formatDecimal(sumDecimals(next.map(({ remaining }) => remaining)));
-  return `with ${amount} ${next.length > 1 ? 'from' : 'on'} ${shortDay.format(new Date(next[0].startsAt))}`;
+function toPace({ isCovered, refill, perDay }: NonNullable<ReturnType<typeof project>>): string {
+  if (!refill) return `${formatRounded(perDay)} a day`;
+  return `${isCovered ? '' : 'with '}${formatDecimal(refill.amount)} on ${shortDay.format(refill.at)}`;
 }
 
-const toFlag = (tone: Flag['tone'], isMet: boolean | undefined, label: string, path: string): Flag[] =>
+const toFlag = (tone: Flag['tone'], isMet: unknown, label: string, path: string): Flag[] =>
   isMet ? [{ tone, label, path }] : [];
 
 const PANEL_PRODUCTS = 8;

@@ -12,7 +12,6 @@ import { DAY_MS, monthOf, monthRange } from '../../core/time.js';
 import { findProduct, listProducts } from '../entitlements/queries.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { findOrganization, listOrganizations } from '../../accounts/identity/organizations/queries.js';
-import type { Context } from '../../core/http/context.js';
 import { listCustomers } from '../../console/customer-queries.js';
 import { granularities, listCustomerUsage, type CustomerUsage } from '../reports/operator/queries.js';
 import { present, readSteps, toUsageCsv } from '../reports/operator/steps.js';
@@ -53,8 +52,8 @@ const querySchema = z.object({
   cursor: z.string().optional(),
 });
 
-export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context, 'log'>): Router {
-  const { db, clock } = deps;
+export function customerUsagePages(deps: ConsoleDeps): Router {
+  const { db, clock, log } = deps;
   const router = pageRouter();
 
   router.get('/usage', async (req, res) => {

@@ -15,8 +15,46 @@ const keyOf = ({ key }: PlanGrant, start: Date): string => `plan:${key}:${start.
 
 type Counted = Pick<OrganizationPlan, 'plan' | 'startsAt' | 'anchor' | 'trialEndsAt'>;
 
-export const grantsOf = ({ grants, trial }: Definition, { trialEndsAt }: Counted): PlanGrant[] =>
-  (trialEndsAt && trial?.grants) || grants;
+type Granting = Pick<Definition, 'grants' | 'trial'>;
+
+export const grantsOf = (
+  { grants, trial }: Granting,
+  { trialEndsAt }: Pick<Counted, 'trialEndsAt'>,
+): PlanGrant[] => (trialEndsAt && trial?.grants) || grants;
+
+/** Periods of each grant. */
+const REFILLS = 12;
+
+/** The next grants that have not been made, until the first of them is unknown. */
+export function listRefills({
+  definition,
+  anchor,
+  trialEndsAt,
+  grantedUntil,
+}: Pick<OrganizationPlan, 'anchor' | 'trialEndsAt' | 'grantedUntil'> & { definition: Granting }) {
+  const refills = grantsOf(definition, { trialEndsAt }).flatMap((grant) => {
+    const first = periodAt(grant.every, anchor, grantedUntil) + 1;
+    return Array.from({ length: REFILLS }, (_, i) => ({
+      ...grant,
+      start: startOfPeriod(grant.every, anchor, first + i),
+      end: startOfPeriod(grant.every, anchor, first + i + 1),
+    }));
+  });
+  const lastEnds = refills.filter((_, i) => (i + 1) % REFILLS === 0).map(({ end }) => end.getTime());
+  return {
+    untilMs: Math.min(...lastEnds),
+    grants: refills
+      .filter(({ start }) => !trialEndsAt || start < trialEndsAt)
+      .map(({ amount, productSlugs, expires, start, end }) => ({
+        status: 'scheduled' as const,
+        remaining: amount,
+        startsAt: start.toISOString(),
+        expiresAt: expires === null ? null : end.toISOString(),
+        rolloverDays: null,
+        productSlugs: productSlugs ?? null,
+      })),
+  };
+}
 
 /** A period that begins after a trial is granted only once the trial is confirmed. */
 const lastStart = ({ trialEndsAt }: Counted, until: Date): Date =>

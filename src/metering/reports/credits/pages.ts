@@ -18,9 +18,11 @@ import { creditEntryKinds } from '../../credits/table.js';
 import { mode, modes, productsQuerySchema } from '../../events/page-schema.js';
 import { accountOf, readProducts, toModeTabs, type PageDeps } from '../choices.js';
 import { hasBalance, readLedger } from './ledger.js';
+import { findOrganizationPlan, findPlan } from '../../plans/queries.js';
+import { listRefills } from '../../plans/grants.js';
 import { readCreditPace } from './queries.js';
 import { addStatement } from './statement-pages.js';
-import { kindOptions, PACE_DAYS, toAccountView, toDays, toEntryView } from './view.js';
+import { kindOptions, paceRange, toAccountView, toDays, toEntryView } from './view.js';
 
 const LATEST_ENTRIES = 5;
 const PAGE_SIZE = 50;
@@ -66,12 +68,15 @@ export function creditPages(context: Context): Router {
 }
 
 export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
-  const credits = await readCredits(orm, id, now);
-  const from = new Date(now.getTime() - PACE_DAYS * DAY_MS);
   // Includes entries of this millisecond.
   const to = new Date(now.getTime() + 1);
-  const pace = await readCreditPace(orm, id, { from, to });
-  return toAccountView(credits, pace, now);
+  const [credits, pace, plan] = await Promise.all([
+    readCredits(orm, id, now),
+    readCreditPace(orm, id, { ...paceRange(now), to }),
+    id.livemode ? findOrganizationPlan(orm, id.orgId) : undefined,
+  ]);
+  const { definition } = (plan && (await findPlan(orm, plan.plan, plan.version))) ?? {};
+  return toAccountView(credits, plan && definition && listRefills({ ...plan, definition }), pace, now);
 }
 
 const ledgerSchema = z.object({

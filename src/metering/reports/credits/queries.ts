@@ -43,6 +43,8 @@ export const readBurns = (orm: Orm, id: AccountId, range: Range & { stepMs: numb
 /** Credits given back by corrections are deducted. */
 export interface CreditPace {
   quantity: string;
+  /** Part of the quantity. UTC. */
+  today: string;
   /** Largest quantity first. */
   products: { slug: string; name: string; quantity: string }[];
   /** First entry since `from`. */
@@ -50,20 +52,23 @@ export interface CreditPace {
   isOlder: boolean;
 }
 
-export const selectCreditPace = (id: AccountId, range: Range): SQL => sql`
-  select trim_scale(coalesce(sum(s.quantity), 0))::text as quantity,
+export const selectCreditPace = (id: AccountId, range: Range & { today: Date }): SQL => sql`
+  select trim_scale(coalesce(sum(s.quantity), 0))::text as quantity, trim_scale(coalesce(sum(s.today), 0))::text as today,
     coalesce(json_agg(json_build_object('slug', p.slug, 'name', p.name, 'quantity', trim_scale(s.quantity)::text) order by s.quantity desc, p.slug), '[]') as products,
     ${timeText(sql`min(s.first_at)`)} as "firstAt",
     (select at from credit_entries where ${ownRows('credit_entries', id)} and at < ${range.from.toISOString()}::timestamptz and kind = 'burn' order by at desc limit 1) is not null as "isOlder"
   from (
-    select product_id, sum(case kind when 'burn' then amount else -amount end) as quantity, min(at) as first_at
-    from credit_entries where ${ownRows('credit_entries', id)} and ${within(range)} and kind in ('burn', 'return')
+    select product_id, sum(credits) as quantity, sum(credits) filter (where at >= ${range.today.toISOString()}::timestamptz) as today, min(at) as first_at
+    from (select product_id, at, case kind when 'burn' then amount else -amount end as credits from credit_entries where ${ownRows('credit_entries', id)} and ${within(range)} and kind in ('burn', 'return')) e
     group by 1
   ) s
   cross join lateral (select slug, name from products where id = s.product_id limit 1) p`;
 
-export const readCreditPace = async (orm: Orm, id: AccountId, range: Range): Promise<CreditPace> =>
-  (await selectRow<CreditPace>(orm, selectCreditPace(id, range)))!;
+export const readCreditPace = async (
+  orm: Orm,
+  id: AccountId,
+  range: Parameters<typeof selectCreditPace>[1],
+): Promise<CreditPace> => (await selectRow<CreditPace>(orm, selectCreditPace(id, range)))!;
 
 /** Shown individually. */
 export const MAX_PARTS = 20;

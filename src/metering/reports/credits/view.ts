@@ -1,5 +1,5 @@
 import { groupBy } from '../../../core/collections.js';
-import { sumDecimals } from '../../../core/decimal.js';
+import { differenceOf, sumDecimals } from '../../../core/decimal.js';
 import { formatDay, formatMonth, formatShare } from '../../../core/pages/format.js';
 import { DAY_MS } from '../../../core/time.js';
 import { creditEntryKinds } from '../../credits/table.js';
@@ -48,8 +48,8 @@ export function toGrantView(grant: CreditGrant, now: Date) {
   };
 }
 
-/** @param pace over the last `PACE_DAYS` days */
-export function toAccountView(credits: Credits, pace: CreditPace, now: Date) {
+/** @param pace since the beginning of `paceRange` */
+export function toAccountView(credits: Credits, refills: Refills | undefined, pace: CreditPace, now: Date) {
   const grants = credits.grants.map((grant) => toGrantView(grant, now));
   const open = grants.filter(({ status }) => status === 'open');
   const scheduled = grants
@@ -74,14 +74,13 @@ export function toAccountView(credits: Credits, pace: CreditPace, now: Date) {
     },
     nextStart: scheduled[0],
     burned: {
-      days: PACE_DAYS,
+      from: paceRange(now).from,
       quantity: pace.quantity,
       products: pace.products
         .filter(({ quantity }) => Number(quantity) > 0)
         .map(({ name, quantity }) => ({ name, share: formatShare(quantity, pace.quantity) })),
     },
-    perDay: perDayOf(pace, now),
-    projection: project(credits, pace, now),
+    projection: project(credits, refills, pace, now),
   };
 }
 
@@ -154,9 +153,15 @@ export function toDays(
   }));
 }
 
-export const PACE_DAYS = 7;
+const PACE_DAYS = 7;
 /** How far ahead a projection looks. */
 const HORIZON_DAYS = 366;
+
+/** A pace is of whole days (UTC), so the estimate stays the same during a day. */
+export function paceRange(now: Date) {
+  const todayMs = Math.floor(now.getTime() / DAY_MS) * DAY_MS;
+  return { from: new Date(todayMs - PACE_DAYS * DAY_MS), today: new Date(todayMs) };
+}
 
 export type ProjectedGrant = Pick<
   CreditGrant,
@@ -168,42 +173,67 @@ interface ProjectedCredits extends Pick<Credits, 'balance'> {
   grants: readonly ProjectedGrant[];
 }
 
-const daysOf = ({ isOlder, firstAt }: Pick<CreditPace, 'isOlder' | 'firstAt'>, now: Date): number =>
-  isOlder ? PACE_DAYS : firstAt === null ? 0 : (now.getTime() - Date.parse(firstAt)) / DAY_MS;
-
-/** Undefined unless credits were burned over at least a day. */
-function perDayOf(pace: Pick<CreditPace, 'isOlder' | 'firstAt' | 'quantity'>, now: Date): number | undefined {
-  const days = daysOf(pace, now);
-  const perDay = Number(pace.quantity) / days;
-  return days >= 1 && perDay > 0 ? perDay : undefined;
+/** Grants that a plan has yet to make. */
+interface Refills {
+  grants: ProjectedGrant[];
+  /** Grants of later periods are not among them. */
+  untilMs: number;
 }
 
 /**
- * Undefined unless credits were burned over at least a day, some are left, there is no overdraft, and `projectEnd`
- * finds an end.
+ * Undefined unless credits were burned over at least a day before today, some are left, there is no overdraft, and
+ * `projectEnd` finds an end.
  */
 export function project(
   { balance, overdrafts, grants }: ProjectedCredits,
+  refills: Refills = { grants: [], untilMs: Infinity },
   pace: Omit<CreditPace, 'products'> & { products: { slug: string }[] },
   now: Date,
 ) {
   if (Number(balance) <= 0 || overdrafts.length > 0 || pace.firstAt === null) return undefined;
-  const days = daysOf(pace, now);
-  const perDay = perDayOf(pace, now);
-  if (perDay === undefined) return undefined;
-  const end = projectEnd(grants, { perDay, slugs: pace.products.map(({ slug }) => slug) }, now);
-  return end && { end: end === 'later' ? undefined : end, perDay, days: Math.floor(days) };
+  const { today } = paceRange(now);
+  const days = pace.isOlder ? PACE_DAYS : (today.getTime() - Date.parse(pace.firstAt)) / DAY_MS;
+  const perDay = Number(differenceOf(pace.quantity, pace.today)) / days;
+  if (days < 1 || perDay <= 0) return undefined;
+  const all = [...grants, ...refills.grants];
+  const untilMs = Math.min(now.getTime() + HORIZON_DAYS * DAY_MS, refills.untilMs);
+  const slugs = pace.products.map(({ slug }) => slug);
+  const end = projectEnd(
+    all,
+    { perDay, leftToday: Math.max(0, perDay - Number(pace.today)), slugs },
+    now,
+    untilMs,
+  );
+  if (end === undefined) return undefined;
+  const isLater = end === 'later';
+  return {
+    end: isLater ? undefined : end,
+    isCovered: isLater && refills.grants.length > 0,
+    refill: findRefill(all, isLater ? untilMs : end.getTime()),
+    perDay,
+    days: Math.floor(days),
+  };
+}
+
+/** The first grants that have not begun, if they begin before the end. */
+function findRefill(grants: readonly ProjectedGrant[], endMs: number) {
+  const scheduled = grants.filter(({ status }) => status === 'scheduled');
+  const atMs = Math.min(...scheduled.map(({ startsAt }) => Date.parse(startsAt)));
+  if (atMs > endMs || atMs === Infinity) return undefined;
+  const first = scheduled.filter(({ startsAt }) => Date.parse(startsAt) === atMs);
+  return { at: new Date(atMs), amount: sumDecimals(first.map(({ remaining }) => remaining)) };
 }
 
 /**
- * An estimate in doubles; `later` if beyond `HORIZON_DAYS`. Undefined if a grant pays for only some of the products,
+ * An estimate in doubles; `later` if not before `untilMs`. Undefined if a grant pays for only some of the products,
  * because no single pace describes that case.
  * @param slugs the products that burn credits
  */
 function projectEnd(
   grants: readonly ProjectedGrant[],
-  { perDay, slugs }: { perDay: number; slugs: readonly string[] },
+  { perDay, leftToday, slugs }: { perDay: number; leftToday: number; slugs: readonly string[] },
   now: Date,
+  untilMs: number,
 ): Date | 'later' | undefined {
   const current = grants.filter(isCurrent);
   const pays = ({ productSlugs }: ProjectedGrant, slug: string) =>
@@ -217,19 +247,20 @@ function projectEnd(
     startMs: Date.parse(grant.startsAt),
     endMs: endOf(grant, nowMs),
   }));
-  const horizonMs = nowMs + HORIZON_DAYS * DAY_MS;
-  const turns = rests
-    .flatMap(({ startMs, endMs }) => [startMs, endMs])
-    .filter((ms) => ms > nowMs && ms < horizonMs);
+  const tomorrowMs = paceRange(now).today.getTime() + DAY_MS;
+  const turns = [tomorrowMs, ...rests.flatMap(({ startMs, endMs }) => [startMs, endMs])].filter(
+    (ms) => ms > nowMs && ms < untilMs,
+  );
   let atMs = nowMs;
-  for (const nextMs of [...turns.toSorted((a, b) => a - b), horizonMs]) {
-    let need = (perDay * (nextMs - atMs)) / DAY_MS;
+  for (const nextMs of [...turns.toSorted((a, b) => a - b), untilMs]) {
+    const perMs = atMs < tomorrowMs ? leftToday / (tomorrowMs - nowMs) : perDay / DAY_MS;
+    let need = perMs * (nextMs - atMs);
     for (const rest of rests.filter(({ startMs, endMs }) => startMs <= atMs && endMs > atMs)) {
       const part = Math.min(rest.left, need);
       rest.left -= part;
       need -= part;
     }
-    if (need > 0) return new Date(nextMs - (need / perDay) * DAY_MS);
+    if (need > 0) return new Date(nextMs - need / perMs);
     atMs = nextMs;
   }
   return 'later';
