@@ -190,7 +190,7 @@ describe('the overview', () => {
     await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a', used)]);
     expect((await openOverview(browser)).seen).toMatch(
       // Credits count on the day when they are burned, even if the usage is of yesterday.
-      /Credits burned 6 .*Credits left 94 .*Credits this month/,
+      /Credits burned 6 .*Credits left 94 .*Credits by day/,
     );
   });
 

@@ -34,17 +34,29 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
     const data = { hasKey, canSend, mayChangeKeys: isManager(role), example, readOnly, sendLine };
     return { view: 'metering/overview/first-steps', isAlone: true, data };
   }
-  const products = inEffect.map((product) => ({ ...product, cap: toCap(product) }));
+  const month = inEffect.length > 0 ? await readMonth(context, request, now) : undefined;
+  const chart = month?.report.chart;
+  const unit = month?.report.unit === 'credits' ? 'Credits' : 'Events';
+  const products = inEffect.map((product) => {
+    const place = chart?.legend.findIndex(({ name }) => name === product.productName) ?? -1;
+    const days = chart?.bars.map(({ parts }) => heightOf(parts.find((part) => part && part.place === place)));
+    const trend = place === -1 ? undefined : toTrend(`${unit} on each day of this month`, days!);
+    return { ...product, cap: toCap(product), trend };
+  });
   const data = {
     livemode,
     firstEvents:
       events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
     products,
-    ...(products.length > 0 && (await readMonth(context, request, now))),
+    report: month?.report,
+    account: month?.account,
     ...capsOf(products),
   };
-  return { view: 'metering/overview/usage', data: { report: undefined, ...data } };
+  return { view: 'metering/overview/usage', data };
 };
+
+/** In proportion to the quantity. */
+const heightOf = (part: 0 | { height: string } | undefined): number => (part ? Number(part.height) : 0);
 
 async function readMonth(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
