@@ -9,5 +9,11 @@ export function sendOnce() {
     if (sentForms.has(event.target)) event.preventDefault();
     sentForms.add(event.target);
   });
+  // The server's messages, which name all mistakes at once, instead of the browser's.
+  const trust = ({ target }) => {
+    const button = target.closest('button');
+    if (button?.form?.method === 'post') button.formNoValidate = true;
+  };
+  document.addEventListener('click', trust, true);
   addEventListener('pageshow', () => (sentForms = new WeakSet()));
 }
