@@ -51,7 +51,8 @@ export function toEndpointView(endpoint: EndpointRow, nowMs: number, list = WEBH
 export function indentJson(json: string): string {
   let depth = 0;
   const turn = (by: number) => `\n${'  '.repeat((depth += by))}`;
-  const indented = json.replaceAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]/g, (token) => {
+  const indented = json.replaceAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]\s*/g, (found) => {
+    const token = found.trim();
     if (token === '{' || token === '[') return `${token}${turn(1)}`;
     if (token === '}' || token === ']') return `${turn(-1)}${token}`;
     return token === ',' ? `,${turn(0)}` : token === ':' ? ': ' : token;
