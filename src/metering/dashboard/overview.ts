@@ -1,3 +1,4 @@
+import type { toStackedChart } from '../../core/charts/stacked.js';
 import { toTrend } from '../../core/charts/trend.js';
 import type { Context } from '../../core/http/context.js';
 import { formatCompact } from '../../core/pages/format.js';
@@ -35,14 +36,13 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
     return { view: 'metering/overview/first-steps', isAlone: true, data };
   }
   const month = inEffect.length > 0 ? await readMonth(context, request, now) : undefined;
-  const chart = month?.report.chart;
-  const unit = month?.report.unit === 'credits' ? 'Credits' : 'Events';
-  const products = inEffect.map((product) => {
-    const place = chart?.legend.findIndex(({ name }) => name === product.productName) ?? -1;
-    const days = chart?.bars.map(({ parts }) => heightOf(parts.find((part) => part && part.place === place)));
-    const trend = place === -1 ? undefined : toTrend(`${unit} on each day of this month`, days!);
-    return { ...product, cap: toCap(product), trend };
-  });
+  const summary = `${month?.report.unit === 'credits' ? 'Credits' : 'Events'} on each day of this month`;
+  const trends = month && toTrends(summary, month.report.chart);
+  const products = inEffect.map((product) => ({
+    ...product,
+    cap: toCap(product),
+    trend: trends?.get(product.productName),
+  }));
   const data = {
     livemode,
     firstEvents:
@@ -55,8 +55,20 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
   return { view: 'metering/overview/usage', data };
 };
 
-/** In proportion to the quantity. */
-const heightOf = (part: 0 | { height: string } | undefined): number => (part ? Number(part.height) : 0);
+/** By product. The heights are in proportion to the quantities. */
+function toTrends(summary: string, { legend, bars }: ReturnType<typeof toStackedChart>) {
+  const heightOf = (parts: (typeof bars)[number]['parts'], own: number) =>
+    Number(parts.find(({ place }) => place === own)?.height ?? 0);
+  return new Map(
+    legend.map(({ name }, i) => [
+      name,
+      toTrend(
+        summary,
+        bars.map(({ parts }) => heightOf(parts, i)),
+      ),
+    ]),
+  );
+}
 
 async function readMonth(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
