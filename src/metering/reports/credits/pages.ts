@@ -84,8 +84,6 @@ const ledgerSchema = z.object({
   cursor: z.string().optional(),
 });
 
-const cursorSchema = z.object({ cursor: day });
-
 /** `to` is the form's last day. */
 export function parseLedger(query: FormFields) {
   requireOnce(query);
@@ -112,7 +110,10 @@ async function readPage({ orm, clock }: PageDeps, orgId: string, input: ReturnTy
   const id = accountOf(orgId, mode);
   const now = new Date(clock.now());
   if (isOneDay) return readLedger(orm, id, now, { ...filter, limit: PAGE_SIZE, cursor });
-  const to = cursor === undefined ? filter.to : `${parseInput(cursorSchema, { cursor }).cursor}T00:00:00Z`;
+  const to =
+    cursor === undefined
+      ? filter.to
+      : `${parseInput(z.object({ cursor: day }), { cursor }).cursor}T00:00:00Z`;
   const page = await readDays(orm, id, now, { ...filter, to });
   return { rows: page?.rows, unbooked: page?.unbooked, nextCursor: page?.nextCursor?.slice(0, 10) };
 }
