@@ -125,7 +125,7 @@ describe('the credits page', () => {
       /Open Invoice plan .*Scheduled Invoice soon .*Scheduled Invoice later .*Closed grants/,
     );
     expect(page).toMatch(/Open Invoice plan · priority 50 45 of 100 left All products/);
-    expect(page).toContain('then 25% of what is left rolls over for 30 days');
+    expect(page).toContain('then 25% rolls over for 30 days');
     expect(page).toMatch(/Scheduled Invoice later/);
     const usage = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
     expect(usage).toMatch(/By model Name Quantity Credits Share large 30 60 75\.0% small 10 5 25\.0% /);

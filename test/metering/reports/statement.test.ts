@@ -154,7 +154,7 @@ it('explains a month with two prices, a correction, an expiry and a late event',
     ['closing_balance', '', '', '', '0'],
   ]);
   expect(await read('2031-03')).toMatch(
-    /Statement Mode Live Test Print Download CSV.* March 2031 .* Open API keys can add events to March 2031 before 8 Apr 2031 and correct its events before 13 May 2031\. .* large 30 calls 2 per call 60 .* Correction large −10 calls 2 per call −20 Total 52 Paid by Invoice 52 Total 52 Balance Opening balance 0 Invoice 100 Usage −52 Expired −48 Closing balance 0 /,
+    /Statement Mode Live Test Print Download CSV.* March 2031 .* Open Closes on 13 May 2031\. API keys can add events to March 2031 before 8 Apr 2031 and correct its events before 13 May 2031\. .* large 30 calls 2 per call 60 .* Correction large −10 calls 2 per call −20 Total 52 Paid by Invoice 52 Total 52 Balance Opening balance 0 Invoice 100 Usage −52 Expired −48 Closing balance 0 /,
   );
   expect((await open('?month=2031-03')).text).toContain(
     'href="/dashboard/statement?mode=live&amp;range=month&amp;month=2031-02"',
