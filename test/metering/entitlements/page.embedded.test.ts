@@ -40,7 +40,7 @@ it('shows the same numbers as the API, live and test separately', async () => {
   expect(row).toContain('333.3 of 1,000.5 calls');
   expect(row).toContain('667.2 remaining · 33.3%');
   expect(row).toContain('Test, counted separately: 1,000.75 used, over the cap by 0.25');
-  expect(textOf((await open()).text)).toContain('How caps and limits work');
+  expect(textOf((await open()).text)).toContain('still recorded, with the warning');
   await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'c', { quantity: 1000 })]);
   expect(rowOf((await open()).text, product.slug)).toContain('Over the cap by 332.8');
 });
