@@ -113,7 +113,7 @@ async function readPage({ orm, clock }: PageDeps, orgId: string, input: ReturnTy
   const to =
     cursor === undefined
       ? filter.to
-      : `${parseInput(z.object({ cursor: day }), { cursor }).cursor}T00:00:00Z`;
+      : `${parseInput(z.object({ cursor: dayField }), { cursor }).cursor}T00:00:00Z`;
   const page = await readDays(orm, id, now, { ...filter, to });
   return { rows: page?.rows, unbooked: page?.unbooked, nextCursor: page?.nextCursor?.slice(0, 10) };
 }
