@@ -59,7 +59,7 @@ it('the form says which types are included and how a URL begins', async () => {
   const { list } = await customer();
   const refused = await post(`${list}/new`, { ...newFields(), url: 'http://example.com' });
   expect(textOf(refused)).toContain('Must begin with “https://”.');
-  expect(textOf(refused)).toContain('All types of today: Types that are added later must be selected here.');
+  expect(textOf(refused)).toContain('All event types: Types that Gauge adds later must be selected here.');
 });
 
 it('a secret is shown once, and a form sent twice creates one endpoint', async () => {

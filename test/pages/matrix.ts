@@ -381,7 +381,7 @@ const account = {
     form: () => ({ id: 'unknown' }),
     own: noForm,
   },
-  'get /dashboard/account/single-sign-on': { own: page },
+  'get /dashboard/account/single-sign-on': { own: [303, 303, 303, 303, 303] },
   // Allowed only while the issuer is down.
   'post /dashboard/account/single-sign-on/waiver': { own: [401, 403, 403, 403, 403] },
   'get /dashboard/account/sessions': { own: page },

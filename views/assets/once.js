@@ -9,5 +9,11 @@ export function sendOnce() {
     if (sentForms.has(event.target)) event.preventDefault();
     sentForms.add(event.target);
   });
+  // The server explains wrong values better than the browser.
+  document.addEventListener('click', ({ target }) => {
+    const button = target.closest('button');
+    if (button?.form?.method !== 'post' || button.name === 'edit') return;
+    button.formNoValidate = [...button.form.elements].every(({ validity }) => !validity?.valueMissing);
+  });
   addEventListener('pageshow', () => (sentForms = new WeakSet()));
 }

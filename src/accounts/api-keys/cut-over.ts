@@ -113,7 +113,7 @@ export function makeCallChart(
     stepMs,
     most,
     from: starts[0]!,
-    to: new Date(firstMs + steps * stepMs),
+    to: new Date(Math.min(toMs, firstMs + steps * stepMs)),
     rows: starts.map((at, i) => ({ at, calls: series.map(({ calls }) => calls[i]!) })),
   };
 }

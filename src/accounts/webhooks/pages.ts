@@ -46,11 +46,12 @@ import {
 } from './queries.js';
 import { mayManage, readDeliveries, readDeliveryDetails, readEndpointId, readMessageId } from './request.js';
 import { createWebhookSchemas, rotateWebhookSchema, type WebhookSchemas } from './schema.js';
-import { serviceTypes, type WebhookTypes } from './types.js';
+import { describeWebhooks, keyTypes, serviceTypes, type WebhookTypes } from './types.js';
 import {
   deliveryStates,
   endpointAddress,
   graceChoices,
+  indentJson,
   sinceChoices,
   toDeliveryView,
   toEndpointView,
@@ -77,7 +78,16 @@ export function webhookPages(context: EndpointDeps, types: WebhookTypes): Router
   return router;
 }
 
+/** A message body to read. */
+async function colourJson(json: string) {
+  const { highlight } = await import('../../core/reference/highlight.js');
+  const code = indentJson(json);
+  return { code, html: highlight(code, 'json') };
+}
+
 function addListPages(router: Router, deps: PagesDeps): void {
+  const described = describeWebhooks(deps.types);
+  const sample = (described.find(({ type }) => !(type in keyTypes)) ?? described[0]!).example;
   router.get('/webhooks', onlyPages, mayManage, async (req, res) => {
     const { orgId } = sessionOf(res);
     const now = deps.clock.now();
@@ -97,6 +107,7 @@ function addListPages(router: Router, deps: PagesDeps): void {
       })),
       typeCount: deps.forms.typeCount,
       maxEndpoints: MAX_ENDPOINTS,
+      ...(endpoints.length === 0 && { types: described, sample: await colourJson(JSON.stringify(sample)) }),
     });
   });
 
@@ -303,7 +314,7 @@ function addDeliveryPage(router: Router, deps: EndpointDeps): void {
     await renderPage(deps, req, res, page, {
       endpoint,
       delivery: toDeliveryView(endpoint.id, row),
-      body,
+      body: await colourJson(body),
       attempts: attemptLog,
       form,
     });

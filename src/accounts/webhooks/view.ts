@@ -47,6 +47,19 @@ export function toEndpointView(endpoint: EndpointRow, nowMs: number, list = WEBH
   };
 }
 
+/** Indented, with all digits of the numbers. */
+export function indentJson(json: string): string {
+  let depth = 0;
+  const turn = (by: number) => `\n${'  '.repeat((depth += by))}`;
+  const indented = json.replaceAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]\s*/g, (found) => {
+    const token = found.trim();
+    if (token === '{' || token === '[') return `${token}${turn(1)}`;
+    if (token === '}' || token === ']') return `${turn(-1)}${token}`;
+    return token === ',' ? `,${turn(0)}` : token === ':' ? ': ' : token;
+  });
+  return indented.replaceAll(/([{[])\n\s*([}\]])/g, '$1$2');
+}
+
 export const toDeliveryView = (
   endpointId: string,
   row: Awaited<ReturnType<typeof readDeliveries>>['deliveries'][number],

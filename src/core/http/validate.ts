@@ -69,14 +69,13 @@ export function readDay(typed: string, nowMs: number): string {
   return year ? dayIn(year) : thisYear <= today ? thisYear : dayIn(Number(today.slice(0, 4)) - 1);
 }
 
+const isDay = (typed: string): boolean => z.iso.date().safeParse(typed).success;
+
 /** A day from `readDay`. The message names the format that the fields show. */
 export const dayField = z
   .string()
-  .refine((day) => z.iso.date().safeParse(day).success, {
-    error: 'must be a date like 29 Nov 2026',
-    abort: true,
-  })
-  .refine((day) => day.startsWith('20'), 'must be in the years 2000 to 2099');
+  .refine(isDay, 'must be a date like 29 Nov 2026')
+  .refine((typed) => typed.startsWith('20') || !isDay(typed), 'must be in the years 2000 to 2099');
 
 const minute = /^(.*\d{4}.*?),?[T\s]+(\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(?:\s*UTC|Z)?$/i;
 

@@ -25,6 +25,17 @@ export function formatQuantity(decimal: string | number | bigint): string {
     .join('<wbr>');
 }
 
+const decimalsOf = (decimal: string): number => decimal.split('.')[1]?.length ?? 0;
+
+/** Formats a column's numbers with as many decimals as the longest has. */
+export function formatColumn(column: readonly (string | undefined)[]): (decimal: string) => string {
+  const most = Math.max(...column.map((decimal = '') => decimalsOf(decimal)), 0);
+  return (decimal) => {
+    const point = most > 0 && !decimal.includes('.') ? '.' : '';
+    return formatQuantity(`${decimal}${point}${'0'.repeat(most - decimalsOf(decimal))}`);
+  };
+}
+
 /** At most two decimals from 100. A table or statement nearby has all digits. */
 export function roundFigure(decimal: string): string {
   const size = Math.abs(Number(decimal));

@@ -352,6 +352,25 @@ const SCAN = 5_000;
 
 const newestFirst = sql`at desc, product_id desc, hour desc, grant_id desc, kind desc`;
 
+const isWithin = (id: AccountId, { productSlug, from, to }: EntryFilter) =>
+  and(
+    ownRows('e', id),
+    productSlug === undefined
+      ? undefined
+      : sql`e.product_id = (select id from products where slug = ${productSlug})`,
+    from === undefined ? undefined : sql`e.at >= ${from}::timestamptz`,
+    to === undefined ? undefined : sql`e.at < ${to}::timestamptz`,
+  );
+
+const isMatch = (id: AccountId, { grantKey, kind }: EntryFilter) =>
+  and(
+    sql`true`,
+    grantKey === undefined
+      ? undefined
+      : sql`e.grant_id = (select id from credit_grants g where ${ownRows('g', id)} and grant_key = ${grantKey})`,
+    kind === undefined ? undefined : sql`e.kind = ${kind}`,
+  );
+
 export function selectEntries(
   id: AccountId,
   { productSlug, grantKey, kind, from, to }: EntryFilter,
@@ -359,30 +378,18 @@ export function selectEntries(
 ): SQL {
   const isSearch = grantKey !== undefined || kind !== undefined;
   const scan = isSearch ? SCAN : limit + 1;
-  const conditions = [
-    ownRows('e', id),
-    productSlug === undefined
-      ? undefined
-      : sql`e.product_id = (select id from products where slug = ${productSlug})`,
-    from === undefined ? undefined : sql`e.at >= ${from}::timestamptz`,
-    to === undefined ? undefined : sql`e.at < ${to}::timestamptz`,
+  const conditions = and(
+    isWithin(id, { productSlug, from, to }),
     // Redundant, but lets Postgres use the index.
     after &&
       sql`e.at <= ${after.at}::timestamptz and (e.at, e.product_id, e.hour, e.grant_id, e.kind)
         < (${after.at}::timestamptz, ${after.productId}::uuid, ${after.hour}::timestamptz, ${after.grantId}::uuid, ${after.kind})`,
-  ].filter((condition) => condition !== undefined);
-  const matches = [
-    grantKey === undefined
-      ? undefined
-      : sql`s.grant_id = (select id from credit_grants g where ${ownRows('g', id)} and grant_key = ${grantKey})`,
-    kind === undefined ? undefined : sql`s.kind = ${kind}`,
-    sql`true`,
-  ].filter((condition) => condition !== undefined);
+  );
   return sql`select ${timeText(sql`m.at`)} as at, m.product_id::text as "productId", ${timeText(sql`m.hour`)} as hour, m.grant_id::text as "grantId", m.kind,
     p.slug as "productSlug", p.name as "productName", g.grant_key as "grantKey", g.reason as "grantReason", trim_scale(m.amount)::text as amount, m.is_match as "isMatch", m.place = ${scan} as "isLastScanned"
   from (
-    select s.*, ${sql.join(matches, sql` and `)} as is_match, row_number() over (order by ${newestFirst}) as place
-    from (select * from credit_entries e where ${sql.join(conditions, sql` and `)} order by ${newestFirst} limit ${scan}) s
+    select e.*, ${isMatch(id, { grantKey, kind })} as is_match, row_number() over (order by ${newestFirst}) as place
+    from (select * from credit_entries e where ${conditions} order by ${newestFirst} limit ${scan}) e
   ) m
   left join products p on p.id = m.product_id
   left join credit_grants g on ${ownRows('g', id)} and g.id = m.grant_id
@@ -396,3 +403,25 @@ export const listEntries = (
   filter: EntryFilter,
   range: { after: EntryPosition | undefined; limit: number },
 ): Promise<EntryRow[]> => selectRows(orm, selectEntries(id, filter, range));
+
+/** The newest days (UTC) with matching entries, found by one step in the index each, and their sums by kind, product and grant. */
+export const selectEntryDays = (id: AccountId, filter: EntryFilter, days: number): SQL => {
+  const rows = sql`credit_entries e where ${isWithin(id, filter)} and ${isMatch(id, filter)}`;
+  return sql`with recursive found (day, place) as (
+    (select date_trunc('day', e.at, 'UTC'), 1 from ${rows} order by e.at desc limit 1)
+    union all
+    select (select date_trunc('day', e.at, 'UTC') from ${rows} and e.at < found.day order by e.at desc limit 1), place + 1
+    from found where found.day is not null and place < ${days}
+  )
+  select ${timeText(sql`d.day`)} as day, ${timeText(sql`s.at`)} as at, ${timeText(sql`s.hour`)} as hour, s.kind, s.count,
+    p.slug as "productSlug", p.name as "productName", g.grant_key as "grantKey", g.reason as "grantReason", trim_scale(s.amount)::text as amount
+  from found d
+  cross join lateral (
+    select e.kind, e.product_id, e.grant_id, count(*)::int as count, max(e.at) as at, max(e.hour) as hour, sum(e.amount) as amount
+    from ${rows} and e.at >= d.day and e.at < d.day + interval '24 hours'
+    group by 1, 2, 3
+  ) s
+  left join products p on p.id = s.product_id
+  left join credit_grants g on ${ownRows('g', id)} and g.id = s.grant_id
+  order by s.at desc, s.amount desc`;
+};

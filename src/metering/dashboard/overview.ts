@@ -1,3 +1,4 @@
+import type { toStackedChart } from '../../core/charts/stacked.js';
 import { toTrend } from '../../core/charts/trend.js';
 import type { Context } from '../../core/http/context.js';
 import { formatCompact } from '../../core/pages/format.js';
@@ -34,17 +35,40 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
     const data = { hasKey, canSend, mayChangeKeys: isManager(role), example, readOnly, sendLine };
     return { view: 'metering/overview/first-steps', isAlone: true, data };
   }
-  const products = inEffect.map((product) => ({ ...product, cap: toCap(product) }));
+  const month = inEffect.length > 0 ? await readMonth(context, request, now) : undefined;
+  const summary = `${month?.report.unit === 'credits' ? 'Credits' : 'Events'} on each day of this month`;
+  const trends = month && toTrends(summary, month.report.chart);
+  const products = inEffect.map((product) => ({
+    ...product,
+    cap: toCap(product),
+    trend: trends?.get(product.productName),
+  }));
   const data = {
     livemode,
     firstEvents:
       events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
     products,
-    ...(products.length > 0 && (await readMonth(context, request, now))),
+    report: month?.report,
+    account: month?.account,
     ...capsOf(products),
   };
-  return { view: 'metering/overview/usage', data: { report: undefined, ...data } };
+  return { view: 'metering/overview/usage', data };
 };
+
+/** By product. The heights are in proportion to the quantities. */
+function toTrends(summary: string, { legend, bars }: ReturnType<typeof toStackedChart>) {
+  const heightOf = (parts: (typeof bars)[number]['parts'], own: number) =>
+    Number(parts.find(({ place }) => place === own)?.height ?? 0);
+  return new Map(
+    legend.map(({ name }, i) => [
+      name,
+      toTrend(
+        summary,
+        bars.map(({ parts }) => heightOf(parts, i)),
+      ),
+    ]),
+  );
+}
 
 async function readMonth(
   { db, clock }: Pick<Context, 'db' | 'clock'>,

@@ -85,21 +85,27 @@ export async function readGrantsView(
   return {
     periodStart: new Date(start),
     periodEnd: new Date(end),
-    grants: grants.map((grant) => ({
-      ...grant,
-      features: listFeatures(grant.features),
-      startsAt: new Date(grant.startsAt),
-      endsAt: grant.endsAt === null ? null : new Date(grant.endsAt),
-      state: stateOf(grant, now),
-      limits: limits[limited.indexOf(grant)] ?? [],
-      perSubject: toSubjectLimits(grant.perSubject),
-      live: toModeBalance(mode === 'test' ? grant.testUsed : grant.liveUsed, grant.unitCap),
-      test: mode ? undefined : toModeBalance(grant.testUsed, grant.unitCap),
-      usageHref: toAddress(`${home}/usage`, { product: grant.productSlug, mode }),
-      creditsHref: toAddress(`${home}/credits`, { mode }),
-    })),
+    grants: grants
+      .map((grant) => ({
+        ...grant,
+        features: listFeatures(grant.features),
+        startsAt: new Date(grant.startsAt),
+        endsAt: grant.endsAt === null ? null : new Date(grant.endsAt),
+        state: stateOf(grant, now),
+        limits: limits[limited.indexOf(grant)] ?? [],
+        perSubject: toSubjectLimits(grant.perSubject),
+        live: toModeBalance(mode === 'test' ? grant.testUsed : grant.liveUsed, grant.unitCap),
+        test: mode ? undefined : toModeBalance(grant.testUsed, grant.unitCap),
+        usageHref: toAddress(`${home}/usage`, { product: grant.productSlug, mode }),
+        creditsHref: toAddress(`${home}/credits`, { mode }),
+      }))
+      .toSorted((a, b) => useOf(b) - useOf(a)),
   };
 }
+
+/** The highest share of a cap or limit; negative for entitlements that take no events. */
+const useOf = (grant: { state: string; live: { share?: number }; limits: readonly { share: number }[] }) =>
+  grant.state === 'live' ? Math.max(grant.live.share ?? 0, ...grant.limits.map(({ share }) => share)) : -1;
 
 export const toSubjectLimits = (limits: BalanceRow['perSubject']) =>
   (limits ?? []).map(({ quantity, window, enforcement }) => ({

@@ -104,7 +104,8 @@ describe('the cut-over page', () => {
     expect(text).toContain('Grace period left 40 minutes');
     expect(text).toContain('Calls with the old key 5 last just now');
     expect(text).toContain('Calls with the new key 12 last just now');
-    expect(text).toContain('Each bar is 1 minute; the highest is 12 calls.');
+    expect(text).toContain('Each bar is 1 minute.');
+    expect(page.text).toMatch(/calls-scale[^>]*>12</);
     expect(page.text.match(/data-live="3"/g)!.length).toBeGreaterThan(2);
     expect(linksOf(page)).toContain(`${PATH}/${old.id}/revoke`);
 

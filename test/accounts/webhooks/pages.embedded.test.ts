@@ -50,6 +50,13 @@ it('an endpoint for all types gets each current type, and its pages say so', asy
   );
 });
 
+it('before the first endpoint, the page shows all types and a message', async () => {
+  const { browser } = await arrive();
+  const page = await getPage(browser, PATH);
+  expect(textOf(page)).toMatch(/Event types api_key\.created An API key was created\. .*"timestamp": "2026/);
+  expect(page.text).toContain('<span class="hl-attr">"type"</span>');
+});
+
 it('without a type, the form names the field', async () => {
   const { create, listed } = await arrive();
   const answer = await create([['allTypes', 'no']]);

@@ -19,6 +19,7 @@ import {
   selectProducts,
   selectSums,
 } from '../../../src/metering/events/page-queries.js';
+import { selectEntryDays } from '../../../src/metering/credit-grants/queries.js';
 import { selectJoined, selectSumsSince } from '../../../src/metering/reports/credits/ledger.js';
 import { selectEventParts, selectEventSteps } from '../../../src/metering/reports/credits/queries.js';
 import {
@@ -178,6 +179,7 @@ function statements(): Record<string, SQL> {
     }),
     'entries of a statement': selectEntrySums(account, months),
     'grants of a statement': selectBegun(account, months, months.to),
+    'days of a ledger': selectEntryDays(account, {}, 15),
     'grants of a ledger': selectJoined(account, '2031-03-01', months.to),
     'sums of a ledger': selectSumsSince(account, {
       at: '2031-03-01T00:00:00Z',

@@ -134,7 +134,7 @@ it('explains a month with two prices, a correction, an expiry and a late event',
   expect(await ask('amend', '30')).toContain('Already 30.');
   await correct(key, 20);
   expect(await read('2031-03')).toMatch(
-    /So far API keys can add events to March 2031 before 8 Apr 2031 and correct its events before 13 May 2031\. It is then closed: only the operator of this service, or an owner or admin, can change it\. .* Opening balance 0 .* Balance now 51 /,
+    /So far Closes on 13 May 2031\. API keys can add events to March 2031 before 8 Apr 2031 and correct its events before 13 May 2031\. Afterwards, only a correction by hand can change it\. .* Opening balance 0 .* Balance now 51 /,
   );
   service.clock.set('2031-04-03T08:00:00Z');
   await send(3, 'small', '2031-03-31T23:30:00Z');
@@ -154,7 +154,7 @@ it('explains a month with two prices, a correction, an expiry and a late event',
     ['closing_balance', '', '', '', '0'],
   ]);
   expect(await read('2031-03')).toMatch(
-    /Statement Mode Live Test Print Download CSV.* March 2031 .* Open API keys can add events to March 2031 before 8 Apr 2031 and correct its events before 13 May 2031\. .* large 30 calls 2 per call 60 .* Correction large −10 calls 2 per call −20 Total 52 Paid by Invoice 52 Total 52 Balance Opening balance 0 Invoice 100 Usage −52 Expired −48 Closing balance 0 /,
+    /Statement Mode Live Test Print Download CSV.* March 2031 .* Open Closes on 13 May 2031\. API keys can add events to March 2031 before 8 Apr 2031 and correct its events before 13 May 2031\. .* large 30 calls 2 per call 60 .* Correction large −10 calls 2 per call −20 Total 52 Paid by Invoice 52 Total 52 Balance Opening balance 0 Invoice 100 Usage −52 Expired −48 Closing balance 0 /,
   );
   expect((await open('?month=2031-03')).text).toContain(
     'href="/dashboard/statement?mode=live&amp;range=month&amp;month=2031-02"',
@@ -279,10 +279,12 @@ it('is final once the events are archived, and then has the totals of the ledger
   await give('march', { amount: 100 });
   await send(3, 'large');
   service.clock.set('2031-05-02T08:00:00Z');
-  expect(await read('2031-03')).toMatch(/Open API keys can correct its events before 13 May 2031\. /);
+  expect(await read('2031-03')).toMatch(
+    /Open Closes on 13 May 2031\. API keys can correct its events before 13 May 2031\. /,
+  );
   service.clock.set('2031-05-14T08:00:00Z');
   expect(await read('2031-03')).toContain(
-    ' Closed Since 13 May 2031, only the operator of this service, or an owner or admin, can change it. ',
+    ' Closed Since 13 May 2031, only a correction by hand can change it. ',
   );
   await database.db.orm.delete(usageEvents).where(eq(usageEvents.orgId, organization.id));
   for (let at = new Date('2030-03-01'); at < new Date('2031-04-01'); at.setUTCMonth(at.getUTCMonth() + 1))

@@ -45,7 +45,7 @@ export class WrongGuess extends AppError {
 /** @throws WrongGuess */
 export async function checkPassword(orm: Orm, { userId, gone }: Author, password: string): Promise<User> {
   const person = await proveUser(orm, await findUser(orm, { id: userId }), password, gone);
-  if (!person) throw new WrongGuess('currentPassword', 'must be your current password');
+  if (!person) throw new WrongGuess('currentPassword', 'is not correct');
   return person;
 }
 

@@ -42,9 +42,7 @@ export function renderAccount(
   { view, tab = view, ...page }: Page & { tab?: string },
   data: object,
 ): Promise<void> {
-  const isOffered = (id: string) =>
-    id !== 'single-sign-on' || tab === id || deps.config.singleSignOn !== undefined;
-  const offered = tabs.filter(({ id }) => isOffered(id));
+  const offered = tabs.filter(({ id }) => id !== 'single-sign-on' || tab === id || deps.config.singleSignOn);
   return renderPage(
     deps,
     req,

@@ -163,7 +163,7 @@ export async function resetSecondFactor(
   arrival: Arrival,
 ): Promise<string> {
   const person = await proveUser(deps.db.orm, found.person, password, arrival.gone);
-  if (!person) throw new WrongProof('password', 'must be your current password');
+  if (!person) throw new WrongProof('password', 'is not correct');
   const proven = { ...found, person };
   return change(deps, byProof, async (tx) => {
     await hold(tx, proven);

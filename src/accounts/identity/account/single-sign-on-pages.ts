@@ -9,7 +9,7 @@ import { HOME, toLocalPath } from '../sign-in/schema.js';
 import type { Issuer } from '../single-sign-on/issuer.js';
 import { findLinkTime } from '../single-sign-on/queries.js';
 import { waiveSingleSignOn } from '../single-sign-on/single-sign-on.js';
-import { renderAccount, type AccountDeps } from './page.js';
+import { ACCOUNT, renderAccount, type AccountDeps } from './page.js';
 
 export function accountSingleSignOnPages(deps: AccountDeps, issuer: Issuer | undefined): Router {
   const { db, clock } = deps;
@@ -19,6 +19,7 @@ export function accountSingleSignOnPages(deps: AccountDeps, issuer: Issuer | und
   const show = async (req: Request, res: Response, form: FormState) => {
     const { userId, singleSignOnAt } = personOf(res);
     const session = res.locals.session as SessionPrincipal | undefined;
+    if (!issuer && !session?.lacksSingleSignOn) return res.redirect(303, ACCOUNT);
     const next = toLocalPath(req.query.next ?? form.values.next, HOME);
     const isOwner = session?.role === 'owner';
     const page = { view: 'single-sign-on', title: 'Single sign-on' };

@@ -6,6 +6,7 @@ import { readEntries, readPosition } from '../../credit-grants/credits.js';
 import {
   ownRows,
   readAccount,
+  selectEntryDays,
   type AccountId,
   type EntryFilter,
   type EntryPosition,
@@ -49,6 +50,8 @@ export type LedgerRow = Pick<
   kind: LedgerKind;
   /** After the row; undefined if it is not known. */
   balance?: string;
+  /** More than one if the row sums up a day's entries. */
+  count?: number;
 };
 
 /** A grant that was void before it began joins when it was voided. */
@@ -77,39 +80,66 @@ export const hasBalance = ({ productSlug, grantKey, kind }: EntryFilter): boolea
 /** @property balance after the first row, if it is known */
 type Page = EntryFilter & { limit: number; cursor?: string | undefined; balance?: string | undefined };
 
+const DAYS = 14;
+/** Fewer days are shown if they have more rows than this. */
+const MAX_ROWS = 150;
+
+/** The sums of whole days, newest first, in the order of `readLedger`. Undefined if they cannot be added up in time. */
+export const readDays = (orm: Orm, id: AccountId, now: Date, filter: EntryFilter) =>
+  orm.transaction(async (tx) => {
+    const found = await readInTime<LedgerRow & { day: string }>(tx, selectEntryDays(id, filter, DAYS + 1));
+    if (!found) return undefined;
+    const days = [...new Set(found.map(({ day }) => day))];
+    const fits = days.filter((day) => found.findLastIndex((row) => row.day === day) < MAX_ROWS);
+    const last = days[Math.max(1, Math.min(fits.length, DAYS)) - 1];
+    const nextCursor = last === days.at(-1) ? null : last!;
+    const from = nextCursor ?? filter.from;
+    const entries = found.filter(({ day }) => nextCursor === null || day >= nextCursor);
+    return complete(tx, id, now, { ...filter, from, entries, nextCursor });
+  }, SNAPSHOT);
+
 /**
  * Newest first, with the balance after each row, reckoned backwards from the current balance. It is left out if the page is
  * so old that the entries since then cannot be added up in time.
  */
 export const readLedger = (orm: Orm, id: AccountId, now: Date, page: Page) =>
-  orm.transaction(
-    async (tx) => {
-      const { entries, nextCursor } = await readEntries(tx, id, page);
-      const known: LedgerRow[] = entries;
-      if (!hasBalance(page)) return { rows: known, balance: undefined, nextCursor, unbooked: '0' };
-      const { from = '-infinity', to } = page;
-      const after = readPosition(page.cursor);
-      const last = nextCursor === null ? undefined : entries.at(-1);
-      const isNewer = ({ at }: LedgerRow) =>
-        after ? at > after.at : to !== undefined && Date.parse(at) >= Date.parse(to);
-      const joined = (await selectRows<LedgerRow>(tx, selectJoined(id, last?.at ?? from, now))).filter(
-        ({ at }) => at !== last?.at,
-      );
-      const since = after ?? (to === undefined ? undefined : firstAt(to));
-      const isKnown = page.balance !== undefined || since === undefined;
-      const sums = isKnown ? [] : await readInTime<LedgerRow>(tx, selectSumsSince(id, since));
-      const { booked, unbooked } = await readBooked(tx, id, now);
-      const newer = sums && [...sums, ...joined.filter(isNewer)];
-      const balance =
-        page.balance ?? (newer && total([booked, ...newer.map((row) => negate(effectOf(row)))]));
-      // A grant precedes the entries of its time, because it may have paid an overdraft at once.
-      const rows = [...known, ...joined.filter((row) => !isNewer(row))].toSorted((a, b) =>
-        a.at < b.at ? 1 : a.at > b.at ? -1 : 0,
-      );
-      return { ...withBalances(rows, balance), nextCursor, unbooked };
-    },
-    { isolationLevel: 'repeatable read', accessMode: 'read only' },
+  orm.transaction(async (tx) => {
+    const { entries, nextCursor } = await readEntries(tx, id, page);
+    const oldest = nextCursor === null ? undefined : entries.at(-1)?.at;
+    return complete(tx, id, now, { ...page, entries, nextCursor, oldest, after: readPosition(page.cursor) });
+  }, SNAPSHOT);
+
+const SNAPSHOT = { isolationLevel: 'repeatable read', accessMode: 'read only' } as const;
+
+interface ReadPage extends EntryFilter {
+  entries: LedgerRow[];
+  nextCursor: string | null;
+  after?: EntryPosition | undefined;
+  oldest?: string | undefined;
+  balance?: string | undefined;
+}
+
+/** With the grants that joined the balance between the entries, and the balances. */
+async function complete(tx: Orm, id: AccountId, now: Date, page: ReadPage) {
+  const { entries, nextCursor, after, oldest, from = '-infinity', to } = page;
+  if (!hasBalance(page)) return { rows: entries, balance: undefined, nextCursor, unbooked: '0' };
+  const isNewer = ({ at }: LedgerRow) =>
+    after ? at > after.at : to !== undefined && Date.parse(at) >= Date.parse(to);
+  const joined = (await selectRows<LedgerRow>(tx, selectJoined(id, oldest ?? from, now))).filter(
+    ({ at }) => at !== oldest,
   );
+  const since = after ?? (to === undefined ? undefined : firstAt(to));
+  const isKnown = page.balance !== undefined || since === undefined;
+  const sums = isKnown ? [] : await readInTime<LedgerRow>(tx, selectSumsSince(id, since));
+  const { booked, unbooked } = await readBooked(tx, id, now);
+  const newer = sums && [...sums, ...joined.filter(isNewer)];
+  const balance = page.balance ?? (newer && total([booked, ...newer.map((row) => negate(effectOf(row)))]));
+  // A grant precedes the entries of its time, because it may have paid an overdraft at once.
+  const rows = [...entries, ...joined.filter((row) => !isNewer(row))].toSorted((a, b) =>
+    a.at < b.at ? 1 : a.at > b.at ? -1 : 0,
+  );
+  return { ...withBalances(rows, balance), nextCursor, unbooked };
+}
 
 const firstAt = (at: string): EntryPosition => ({
   at,

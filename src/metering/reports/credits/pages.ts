@@ -17,7 +17,7 @@ import type { AccountId } from '../../credit-grants/queries.js';
 import { creditEntryKinds } from '../../credits/table.js';
 import { mode, modes, productsQuerySchema } from '../../events/page-schema.js';
 import { accountOf, readProducts, toModeTabs, type PageDeps } from '../choices.js';
-import { hasBalance, readLedger } from './ledger.js';
+import { hasBalance, readDays, readLedger } from './ledger.js';
 import { findOrganizationPlan, findPlan } from '../../plans/queries.js';
 import { listRefills } from '../../plans/grants.js';
 import { readCreditPace } from './queries.js';
@@ -98,6 +98,7 @@ export function parseLedger(query: FormFields) {
   return {
     mode,
     cursor,
+    isOneDay: from !== undefined && from === to,
     filter: {
       productSlug: product,
       grantKey: grant,
@@ -106,6 +107,20 @@ export function parseLedger(query: FormFields) {
       to: to && new Date(Date.parse(to) + DAY_MS).toISOString(),
     },
   };
+}
+
+/** The entries of one day, or the sums of several; then the cursor is the day after them. */
+async function readPage({ orm, clock }: PageDeps, orgId: string, input: ReturnType<typeof parseLedger>) {
+  const { mode, cursor, filter, isOneDay } = input;
+  const id = accountOf(orgId, mode);
+  const now = new Date(clock.now());
+  if (isOneDay) return readLedger(orm, id, now, { ...filter, limit: PAGE_SIZE, cursor });
+  const to =
+    cursor === undefined
+      ? filter.to
+      : `${parseInput(z.object({ cursor: dayField }), { cursor }).cursor}T00:00:00Z`;
+  const page = await readDays(orm, id, now, { ...filter, to });
+  return { rows: page?.rows, unbooked: page?.unbooked, nextCursor: page?.nextCursor?.slice(0, 10) };
 }
 
 function addLedger(router: Router, context: Context): void {
@@ -118,16 +133,14 @@ function addLedger(router: Router, context: Context): void {
     const query = readViewQuery(req, res);
     const shown = modes.find((one) => one === query.mode) ?? 'live';
     const { form, result } = await tryQuery(res, query, async () => {
-      const { mode, cursor, filter } = parseLedger(query);
-      const range = { ...filter, limit: PAGE_SIZE, cursor };
-      const page = await readLedger(db.orm, accountOf(orgId, mode), new Date(clock.now()), range);
-      return { ...page, cursor, hasBalance: hasBalance(filter) };
+      const input = parseLedger(query);
+      const page = await readPage({ orm: db.orm, clock }, orgId, input);
+      return { ...page, ...input, hasBalance: hasBalance(input.filter) };
     });
     const { cursor: _cursor, ...kept } = query as Record<string, string>;
     const page = { view: 'metering/credits/ledger', title: 'Ledger of credits', section: 'credits' };
     const products = await readProducts({ orm: db.orm, clock }, orgId, shown);
     const { mode: _mode, ...filters } = kept;
-    const entries = result?.rows.map(toEntryView);
     await renderPage(context, req, res, page, {
       form,
       mode: shown,
@@ -137,8 +150,9 @@ function addLedger(router: Router, context: Context): void {
         products.filter(({ creditPrice, slug }) => creditPrice !== null || slug === query.product),
       ),
       kindOptions,
-      entries,
-      days: result && toDays(entries!, result),
+      days: result?.rows && !result.isOneDay ? toDays(result.rows, path, kept) : undefined,
+      entries: result?.isOneDay ? result.rows?.map(toEntryView) : undefined,
+      allDaysHref: toAddress(path, { ...kept, from: undefined, to: undefined }),
       result,
       pager:
         result && toPager(path, kept, { cursor: result.cursor, nextCursor: result.nextCursor ?? undefined }),

@@ -196,7 +196,6 @@ function outlookOf(month: Period, facts: MonthFacts, now: Date) {
   for (let at = monthPeriod(new Date(first)).from; at < month.to; at = addMonths(at, 1)) open += 1;
   return {
     ...closing,
-    mayCorrect: facts.mayCorrect,
     isRunning: month.to > now,
     isFinal: closing.lateUntil <= now && !facts.hasEvents && facts.archived >= open,
   };

@@ -1,5 +1,6 @@
 import { groupBy } from '../../../core/collections.js';
 import { differenceOf, sumDecimals } from '../../../core/decimal.js';
+import { toAddress, type Query } from '../../../core/pages/address.js';
 import { formatDay, formatMonth, formatShare } from '../../../core/pages/format.js';
 import { DAY_MS } from '../../../core/time.js';
 import { creditEntryKinds } from '../../credits/table.js';
@@ -104,9 +105,11 @@ export function toEntryView({
   kind,
   productSlug,
   productName,
+  grantKey,
   grantReason,
   amount,
   balance,
+  count = 1,
 }: LedgerRow) {
   const { label, sign } = kinds[kind];
   const isUndone = amount.startsWith('-');
@@ -114,7 +117,11 @@ export function toEntryView({
     at: new Date(at),
     label: isUndone ? `${label}, undone` : label,
     productName,
-    from: grantReason ?? (kind === 'burn' || kind === 'return' ? 'Overdraft' : ''),
+    from: grantReason
+      ? nameOfGrant({ grantKey: grantKey!, reason: grantReason })
+      : kind === 'burn' || kind === 'return'
+        ? 'Overdraft'
+        : '',
     /** The events that the entry sums up. */
     events:
       productSlug !== null && (kind === 'burn' || kind === 'return')
@@ -123,34 +130,37 @@ export function toEntryView({
     sign: isUndone && sign !== '' ? (sign === '+' ? '−' : '+') : sign,
     amount: amount.replace('-', ''),
     balance,
+    count,
   };
 }
 
-/** So many burns of a day are folded. */
-const FOLDED = 3;
+const byAmount = (a: LedgerRow, b: LedgerRow) => Math.abs(Number(b.amount)) - Math.abs(Number(a.amount));
 
-/** With their effect on the balance and the balance at their end, unless other pages have a part of the day. A product's burns from a grant are one group. */
-export function toDays(
-  entries: readonly ReturnType<typeof toEntryView>[],
-  { rows, cursor, nextCursor }: { rows: LedgerRow[]; cursor?: string | undefined; nextCursor: string | null },
-) {
-  const both = rows.map((row, i) => ({ row, entry: entries[i]! }));
-  const sumOf = (own: typeof both) => total(own.map(({ row }) => effectOf(row)));
-  const days = [...groupBy(both, ({ row }) => row.at.slice(0, 10)).values()];
-  const isCut = (i: number) => (i === 0 && cursor) || (i === days.length - 1 && nextCursor);
-  return days.map((own, i) => ({
-    at: own[0]!.entry.at,
-    amount: isCut(i) ? undefined : sumOf(own),
-    balance: i === 0 && cursor ? undefined : own[0]!.entry.balance,
-    groups: [
-      ...groupBy(own, ({ row }) =>
-        row.kind === 'burn' ? `${row.productSlug} ${row.grantKey}` : row,
-      ).values(),
-    ].map((group) => ({
-      entries: group.map(({ entry }) => entry),
-      amount: group.length < FOLDED ? undefined : sumOf(group),
-    })),
-  }));
+/** Each day shows so many rows. */
+const DAY_ROWS = 40;
+
+/** With their effect on the balance and the balance at their end. Each sum has the address of its entries. */
+export function toDays(rows: readonly LedgerRow[], path: string, filters: Query) {
+  const days = [...groupBy(rows, ({ at }) => at.slice(0, 10))];
+  return days.map(([day, own]) => {
+    const toHref = (query: Query) => toAddress(path, { ...filters, ...query, from: day, to: day });
+    return {
+      at: new Date(day),
+      href: toHref({}),
+      amount: total(own.map(effectOf)),
+      balance: own[0]!.balance,
+      more: Math.max(0, own.length - DAY_ROWS),
+      entries: own
+        .toSorted(byAmount)
+        .slice(0, DAY_ROWS)
+        .map((row) => {
+          const { productSlug, grantKey, kind } = row;
+          const entry = { ...toEntryView(row), balance: undefined };
+          if (entry.count === 1) return entry;
+          return { ...entry, href: toHref({ product: productSlug ?? '', grant: grantKey ?? '', kind }) };
+        }),
+    };
+  });
 }
 
 const PACE_DAYS = 7;
