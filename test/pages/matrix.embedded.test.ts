@@ -102,7 +102,9 @@ describe.each(Object.entries(matrix))('%s', (address, row) => {
       const before = await countedChanges();
       const answer = await send();
       expect(answer.status).toBe(status);
-      expect(answer.text).not.toContain(MARKER);
+      // The key of an event that was asked for is shown again.
+      const others = answer.text.replaceAll(/\+|%20/g, ' ').replaceAll(foreign.eventKeys[0]!, '');
+      expect(others).not.toContain(MARKER);
       expect(await countedChanges()).toBe(before);
     },
   );

@@ -623,6 +623,6 @@ async function openSession(url: string, email: string): Promise<string> {
   // The current session has a `Sign out` button instead of `End`.
   const form = text
     .split('<form')
-    .find((part) => /<button[^>]*>\s*Sign out\s*<\/button>/.test(part) && part.includes('/end"'));
+    .find((part) => /<button[^>]*>\s*Sign out\b/.test(part) && part.includes('/end"'));
   return /sessions\/([\da-f-]{36})\/end/.exec(form ?? '')![1]!;
 }

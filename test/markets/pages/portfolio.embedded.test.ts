@@ -461,7 +461,7 @@ describe('a sale', () => {
     expect((await read(trader.browser, desk)).words).toContain('Sold 120 YES for $64.93 after the fee.');
     expect(order.words).toContain('Sell 120 YES');
     expect(order.words).toContain(`Placed by ${trader.user.name}`);
-    expect(order.words).toContain('Realised −$5.20');
+    expect(order.words).toContain('Profit or loss −$7.27 after fees');
     // 925.79 plus the quoted 64.9287.
     const { words } = await read(trader.browser, PATH);
     expect(words).toContain('$990.72 −$9.28 on $1,000.00');

@@ -266,7 +266,7 @@ describe('alerts without e-mail', () => {
     const set = (values: Partial<typeof webhookEndpoints.$inferInsert>) =>
       silent.database.db.orm.update(webhookEndpoints).set(values);
     await createListener(silent.database.db, organization.id, { types: ['usage.threshold_reached'] });
-    expect(await page()).toContain('This service sends no e-mail, and no live webhook endpoint listens to');
+    expect(await page()).toContain('This service sends no e-mail, and no live endpoint listens to');
     expect(await page()).toMatch(/Alerts reach nobody.*<h2 id="add">Add an alert<\/h2> <form method="post"/);
     await set({ types: ['usage.alert'] });
     expect(await page()).not.toContain('Alerts reach nobody');
