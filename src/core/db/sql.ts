@@ -137,11 +137,7 @@ function toParameter({ dataType }: PgColumn, value: unknown, toText: typeof JSON
 }
 
 /** Skips rows whose key exists. Omitted columns become null, even if they have a default. */
-export async function insertRows<T extends PgTable>(
-  orm: Orm,
-  table: T,
-  rows: readonly T['$inferInsert'][],
-): Promise<void> {
+export async function insertRows<T extends PgTable>(orm: Orm, table: T, rows: readonly T['$inferInsert'][]) {
   await orm.execute(
     sql`${insertOf(table, Object.entries(getTableColumns(table)), rows)} on conflict do nothing`,
   );
@@ -166,12 +162,7 @@ export async function addRows<T = unknown>(
 }
 
 /** Replaces the given columns of rows whose key exists. All rows must have the same columns. */
-export async function storeRows(
-  orm: Orm,
-  table: PgTable,
-  key: readonly PgColumn[],
-  rows: readonly object[],
-): Promise<void> {
+export async function storeRows(orm: Orm, table: PgTable, key: readonly PgColumn[], rows: readonly object[]) {
   const others = Object.entries(getTableColumns(table)).filter(
     ([name, column]) => name in (rows[0] ?? {}) && !key.includes(column),
   );

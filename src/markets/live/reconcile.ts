@@ -275,11 +275,7 @@ async function compareUntilSure(
 }
 
 /** At most one rounding or resolution step per fill since the last adjustment. */
-async function isOnlyRounding(
-  { db }: ReconcileDeps,
-  orgId: string,
-  comparison: AccountComparison,
-): Promise<boolean> {
+async function isOnlyRounding({ db }: ReconcileDeps, orgId: string, comparison: AccountComparison) {
   const [first, ...more] = comparison.differences;
   if (first?.kind !== 'cash' || more.length > 0 || comparison.settling.length > 0) return false;
   const size = comparison.cashDifference < 0n ? -comparison.cashDifference : comparison.cashDifference;

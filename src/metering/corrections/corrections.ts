@@ -82,12 +82,7 @@ export async function correctEvents(tx: Tx, request: CorrectionRequest, source: 
   return { applied: added.length, deduped: corrections.length - added.length, results };
 }
 
-function queueMessage(
-  tx: Tx,
-  orgId: string,
-  { event, ...correction }: NewCorrection,
-  at: Date,
-): Promise<void> {
+function queueMessage(tx: Tx, orgId: string, { event, ...correction }: NewCorrection, at: Date) {
   const { productSlug, metric, livemode, idempotencyKey } = event;
   const { correctionKey, previousQuantity, quantity, reason } = correction;
   return queueWebhook(tx, {

@@ -139,12 +139,7 @@ const toGrant = (
 });
 
 /** Takes effect with the next call; recorded usage stays. */
-export async function withdrawGrant(
-  tx: Tx,
-  slug: string,
-  productSlug: string,
-  source: Source,
-): Promise<void> {
+export async function withdrawGrant(tx: Tx, slug: string, productSlug: string, source: Source) {
   await getLockedOrganization(tx, slug);
   return removeGrants(tx, [await getGrant(tx, slug, productSlug)], source);
 }

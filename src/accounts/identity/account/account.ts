@@ -56,12 +56,7 @@ export async function readRequiredFactor(orm: Orm, author: Author, given: GivenF
 }
 
 /** Consumes the code. */
-export async function requireCode(
-  tx: Tx,
-  secrets: SecretBox,
-  author: Author,
-  code: TypedCode,
-): Promise<void> {
+export async function requireCode(tx: Tx, secrets: SecretBox, author: Author, code: TypedCode) {
   const kind = await acceptCode(tx, secrets, { userId: author.userId, code, now: author.at });
   if (kind === undefined)
     throw 'passkey' in code

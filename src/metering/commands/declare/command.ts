@@ -217,10 +217,7 @@ const words = {
   archive: ['archived', 'to archive'],
 } as const;
 
-function summarize(
-  work: readonly Change[],
-  { unchanged, isDone }: { unchanged: number; isDone: boolean },
-): string {
+function summarize(work: readonly Change[], { unchanged, isDone }: { unchanged: number; isDone: boolean }) {
   const counts = Object.entries(words).flatMap(([kind, [done, due]]) => {
     const count = work.filter((change) => change.kind === kind).length;
     return count === 0 ? [] : [`${count} ${isDone ? done : due}`];
