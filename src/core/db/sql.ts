@@ -1,4 +1,4 @@
-import { and, eq, sql, type SQL, type SQLWrapper, getTableColumns } from 'drizzle-orm';
+import { and, eq, isNull, sql, type SQL, type SQLWrapper, getTableColumns } from 'drizzle-orm';
 import { type PgColumn, type PgTable, customType, timestamp } from 'drizzle-orm/pg-core';
 import { sqlState, UNIQUE_VIOLATION, type Orm } from './client.js';
 import { AppError } from '../errors.js';
@@ -59,9 +59,12 @@ export const queryRow =
 /** Rows of the table with these values. */
 export const matches = <T extends PgTable>(
   table: T,
-  values: { [K in keyof T['$inferSelect']]?: NonNullable<T['$inferSelect'][K]> | SQLWrapper },
-): SQL | undefined =>
-  and(...Object.entries(values).map(([name, value]) => eq(getTableColumns(table)[name]!, value)));
+  values: { [K in keyof T['$inferSelect']]?: T['$inferSelect'][K] | SQLWrapper },
+) => {
+  const columns = getTableColumns(table);
+  const isIt = (column: PgColumn, value: unknown) => (value === null ? isNull(column) : eq(column, value));
+  return and(...Object.entries(values).map(([name, value]) => isIt(columns[name]!, value)));
+};
 
 /** All reads of `work` see the same state. */
 export const inSnapshot = <T>(orm: Orm, work: (tx: Orm) => Promise<T>): Promise<T> =>
