@@ -70,11 +70,8 @@ export async function compareAccounts(
 
   const account = await findLiveAccount(orm, orgId);
   const recent = await listOrdersSince(orm, orgId, firstIdOf(since + EDGE_MS), MAX_ORDERS);
-  const named = await listOrdersNamed(
-    orm,
-    orgId,
-    orders.map(({ client_order_id: name }) => name),
-  );
+  const names = orders.map(({ client_order_id: name }) => name);
+  const named = await listOrdersNamed(orm, orgId, names);
   const openOrders = await listOpenOrders(orm, orgId, 'resting', MAX_RESTING);
   const held = await listHoldings(orm, { orgId, mode: 'live' }, MAX_POSITIONS);
   const shown = new Set(positions.rows.map(({ ticker }) => ticker));
@@ -121,11 +118,8 @@ async function chooseUnbooked(
 ): Promise<ShardTransfer[]> {
   const from = openedAt.getTime() - TRANSFER_EDGE_MS;
   const since = listed.filter(({ createdAt }) => createdAt.getTime() > from);
-  const booked = await listBookedTransfers(
-    orm,
-    orgId,
-    since.map(({ id }) => id),
-  );
+  const ids = since.map(({ id }) => id);
+  const booked = await listBookedTransfers(orm, orgId, ids);
   return since.filter(({ id }) => !booked.has(id));
 }
 

@@ -59,10 +59,8 @@ export async function setGrants(tx: Tx, settings: readonly Setting[], source: So
     return { isNew: !current, difference, resource };
   });
   const changed = puts.filter(({ isNew, difference }) => isNew || difference);
-  await storeGrants(
-    tx,
-    changed.map(({ resource }) => resource),
-  );
+  const stored = changed.map(({ resource }) => resource);
+  await storeGrants(tx, stored);
   await recordAudits(
     tx,
     changed.map(({ isNew, difference, resource: { orgId, productSlug, ...terms } }) => ({

@@ -170,9 +170,5 @@ export async function endOtherSessions(tx: Tx, { userId, sessionId }: Author) {
   return { token, sessionsEnded };
 }
 
-export const audit = (
-  tx: Tx,
-  author: Author,
-  action: string,
-  details: Record<string, unknown> = {},
-): Promise<void> => auditPerson(tx, author, action, author, details);
+export const audit = (tx: Tx, author: Author, action: string, details: Record<string, unknown> = {}) =>
+  auditPerson(tx, author, action, author, details);

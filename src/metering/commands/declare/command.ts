@@ -234,11 +234,6 @@ ${environment}
 
 Exit status: 0 done, 2 the service cannot be read.`;
 
-interface ExportFlags {
-  url?: string;
-  schema?: boolean;
-}
-
 const createExportCommand = (): Command =>
   new Command('export')
     .description(
@@ -249,7 +244,7 @@ const createExportCommand = (): Command =>
     .addHelpText('after', exportHelp);
 
 export const runExportCommand = (terminal: DeclareTerminal): Promise<number> =>
-  runCommand<ExportFlags>(
+  runCommand<{ url?: string; schema?: boolean }>(
     createExportCommand(),
     terminal,
     async ({ url, schema = false }) => {
