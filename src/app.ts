@@ -91,10 +91,8 @@ export function createApp(
   );
   app.use('/favicon.ico', jsonHeaders, sendFavicon);
   app.use(ready);
-  const readFrame = createFrame(
-    context,
-    products.flatMap(({ sections }) => sections),
-  );
+  const sections = products.flatMap((product) => product.sections);
+  const readFrame = createFrame(context, sections);
   app.use('/portal', portalRouter(context, { products, services }));
   app.use(dashboardRoutes(context, { products, services }, sessionKeys, readFrame, options));
   app.use('/operator', jsonHeaders, operatorRouter(context, products));

@@ -47,10 +47,7 @@ interface Flags {
 /** Smaller checks finish before a bar would be useful. */
 const BAR_FROM_ROWS = 20_000;
 
-async function verify(
-  db: MaintenanceDatabase,
-  { org, json, expect, export: target }: Flags,
-): Promise<number> {
+async function verify(db: MaintenanceDatabase, { org, json, expect, export: target }: Flags) {
   if (target !== undefined) {
     const { isIntact, chains } = await exportHeads(db.orm, target);
     if (isIntact) console.log(`Intact: the heads of ${formatCount(chains, 'chain')} were exported.`);

@@ -174,12 +174,7 @@ export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: 
   });
 }
 
-export async function renameApiKey(
-  { db, clock }: KeyDeps,
-  actor: KeyActor,
-  id: string,
-  name: string,
-): Promise<void> {
+export async function renameApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: string, name: string) {
   await change({ db, clock }, actor.by, async (tx) => {
     await lockOrganization(tx, { id: actor.orgId });
     const key = await requireKey(tx, actor.orgId, id);

@@ -24,10 +24,8 @@ export interface LogEntry extends AuditEntry {
 /** `tx` must make the change. Locks the chains until the commit: call this once, after taking all other locks. */
 export async function recordAudits(tx: Tx, entries: readonly LogEntry[]): Promise<void> {
   if (entries.length === 0) return;
-  const ends = await lockChains(
-    tx,
-    entries.map(({ orgId }) => orgId),
-  );
+  const orgIds = entries.map(({ orgId }) => orgId);
+  const ends = await lockChains(tx, orgIds);
   const rows = entries.map(({ orgId, ...entry }) => {
     const row = link(ends.get(orgId)!, orgId, entry);
     ends.set(orgId, row);

@@ -168,12 +168,7 @@ export const listDistinct = (orm: Orm, orgId: string, column: 'action' | 'actor'
 export const listOperatorActions = (orm: Orm, limit: number) =>
   walkDistinct(orm, sql`operator_log where true`, 'action', limit);
 
-async function walkDistinct(
-  orm: Orm,
-  rows: SQL,
-  column: 'action' | 'actor',
-  limit: number,
-): Promise<string[]> {
+async function walkDistinct(orm: Orm, rows: SQL, column: 'action' | 'actor', limit: number) {
   const name = sql.identifier(column);
   const found = await queryRows(orm)<{ value: string }>`with recursive found (value) as (
       (select ${name} from ${rows} order by ${name} limit 1)

@@ -56,24 +56,18 @@ export const insertSession = (tx: Tx, row: typeof portalSessions.$inferInsert): 
   tx.insert(portalSessions).values(row);
 
 /** False if the link was opened before, or was created before `since`. */
-export const openSession = (
+export function openSession(
   orm: Orm,
   hashedLink: string,
   { hashedToken, since, now }: { hashedToken: string; since: Date; now: Date },
-): Promise<boolean> =>
-  hasChanged(
-    orm
-      .update(portalSessions)
-      .set({ hashedToken })
-      .where(
-        and(
-          eq(portalSessions.hashedLink, hashedLink),
-          isNull(portalSessions.hashedToken),
-          gt(portalSessions.createdAt, since),
-          gt(portalSessions.expiresAt, now),
-        ),
-      ),
+): Promise<boolean> {
+  const isUnopened = and(
+    matches(portalSessions, { hashedLink, hashedToken: null }),
+    gt(portalSessions.createdAt, since),
+    gt(portalSessions.expiresAt, now),
   );
+  return hasChanged(orm.update(portalSessions).set({ hashedToken }).where(isUnopened));
+}
 
 export async function deleteSessions(tx: Tx, organizationId: string, now: Date): Promise<number> {
   const deleted = await tx

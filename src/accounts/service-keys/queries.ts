@@ -73,11 +73,7 @@ export const insertServiceKey = (tx: Tx, row: typeof serviceKeys.$inferInsert): 
   tx.insert(serviceKeys).values(row);
 
 /** Ends the key for every Organization, too. A call that uses it for a first Organization waits for this lock. */
-export async function endServiceKey(
-  tx: Tx,
-  id: string,
-  end: { revokedAt: Date } | { expiresAt: Date },
-): Promise<void> {
+export async function endServiceKey(tx: Tx, id: string, end: { revokedAt: Date } | { expiresAt: Date }) {
   await tx.update(serviceKeys).set(end).where(eq(serviceKeys.id, id));
   const isLater =
     'expiresAt' in end ? or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, end.expiresAt)) : undefined;

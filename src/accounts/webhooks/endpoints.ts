@@ -163,12 +163,7 @@ export function testEndpoint(deps: EndpointDeps, actor: MemberActor, id: string)
 }
 
 /** The message keeps its `webhook-id`. */
-export async function resendDelivery(
-  deps: EndpointDeps,
-  actor: MemberActor,
-  id: string,
-  messageId: string,
-): Promise<void> {
+export async function resendDelivery(deps: EndpointDeps, actor: MemberActor, id: string, messageId: string) {
   await changeEndpoint(deps, actor, id, async (tx, endpoint, now) => {
     const { url } = requireEnabled(endpoint);
     const resent = await resendOne(tx, { orgId: actor.orgId, endpointId: id, messageId }, now);

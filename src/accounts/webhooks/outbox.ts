@@ -22,16 +22,12 @@ export interface NewMessage<T extends AnyType> {
 }
 
 /** `tx` must make the change being reported. Writes nothing if no endpoint listens. */
-export const queueWebhook = <T extends WebhookType>(
-  tx: Tx,
-  { livemode, ...message }: NewMessage<T>,
-): Promise<void> => queueForModes(tx, [message], [livemode]);
+export const queueWebhook = <T extends WebhookType>(tx: Tx, { livemode, ...message }: NewMessage<T>) =>
+  queueForModes(tx, [message], [livemode]);
 
 /** For subjects that live and test keys share, such as entitlements. */
-export const queueForBothModes = <T extends WebhookType>(
-  tx: Tx,
-  message: Omit<NewMessage<T>, 'livemode'>,
-): Promise<void> => queueForModes(tx, [message], [true, false]);
+export const queueForBothModes = <T extends WebhookType>(tx: Tx, message: Omit<NewMessage<T>, 'livemode'>) =>
+  queueForModes(tx, [message], [true, false]);
 
 export interface Listener {
   orgId: string;

@@ -166,13 +166,7 @@ export const listAttempts = (orm: Orm, { orgId, endpointId, messageId }: Deliver
     .limit(limit);
 
 /** Restarts the retry schedule. */
-async function resend(
-  tx: Tx,
-  orgId: string,
-  endpointId: string,
-  which: SQL | undefined,
-  now: Date,
-): Promise<number> {
+async function resend(tx: Tx, orgId: string, endpointId: string, which: SQL | undefined, now: Date) {
   const rows = await tx
     .update(webhookDeliveries)
     .set({ status: 'waiting', nextAttemptAt: now, failures: 0 })

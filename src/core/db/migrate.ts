@@ -125,11 +125,7 @@ const MAX_ATTEMPTS = 60;
 const RETRY_PAUSE_MS = 1_000;
 
 /** A migration releases its locks if one is not free, so that it never holds up traffic for long. */
-export async function applyMigrations(
-  client: pg.Client,
-  isSharded: boolean,
-  folder = migrationsFolder,
-): Promise<void> {
+export async function applyMigrations(client: pg.Client, isSharded: boolean, folder = migrationsFolder) {
   const history = 'drizzle.__drizzle_migrations';
   await client.query(`create schema if not exists drizzle;
     create table if not exists ${history} (id serial primary key, hash text not null, created_at bigint)`);

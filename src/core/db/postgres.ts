@@ -120,11 +120,7 @@ async function onConnection<T>(pool: pg.Pool, work: (client: pg.PoolClient) => P
   }
 }
 
-async function enclose<T>(
-  client: pg.PoolClient,
-  end: 'commit' | 'rollback',
-  work: () => Promise<T>,
-): Promise<T> {
+async function enclose<T>(client: pg.PoolClient, end: 'commit' | 'rollback', work: () => Promise<T>) {
   await client.query('begin');
   try {
     const result = await work();

@@ -1,4 +1,4 @@
-import { and, eq, sql, type SQL, type SQLWrapper, getTableColumns } from 'drizzle-orm';
+import { and, eq, isNull, sql, type SQL, type SQLWrapper, getTableColumns } from 'drizzle-orm';
 import { type PgColumn, type PgTable, customType, timestamp } from 'drizzle-orm/pg-core';
 import { sqlState, UNIQUE_VIOLATION, type Orm } from './client.js';
 import { AppError } from '../errors.js';
@@ -59,9 +59,12 @@ export const queryRow =
 /** Rows of the table with these values. */
 export const matches = <T extends PgTable>(
   table: T,
-  values: { [K in keyof T['$inferSelect']]?: NonNullable<T['$inferSelect'][K]> | SQLWrapper },
-): SQL | undefined =>
-  and(...Object.entries(values).map(([name, value]) => eq(getTableColumns(table)[name]!, value)));
+  values: { [K in keyof T['$inferSelect']]?: T['$inferSelect'][K] | SQLWrapper },
+) => {
+  const columns = getTableColumns(table);
+  const isIt = (column: PgColumn, value: unknown) => (value === null ? isNull(column) : eq(column, value));
+  return and(...Object.entries(values).map(([name, value]) => isIt(columns[name]!, value)));
+};
 
 /** All reads of `work` see the same state. */
 export const inSnapshot = <T>(orm: Orm, work: (tx: Orm) => Promise<T>): Promise<T> =>
@@ -137,11 +140,7 @@ function toParameter({ dataType }: PgColumn, value: unknown, toText: typeof JSON
 }
 
 /** Skips rows whose key exists. Omitted columns become null, even if they have a default. */
-export async function insertRows<T extends PgTable>(
-  orm: Orm,
-  table: T,
-  rows: readonly T['$inferInsert'][],
-): Promise<void> {
+export async function insertRows<T extends PgTable>(orm: Orm, table: T, rows: readonly T['$inferInsert'][]) {
   await orm.execute(
     sql`${insertOf(table, Object.entries(getTableColumns(table)), rows)} on conflict do nothing`,
   );
@@ -166,12 +165,7 @@ export async function addRows<T = unknown>(
 }
 
 /** Replaces the given columns of rows whose key exists. All rows must have the same columns. */
-export async function storeRows(
-  orm: Orm,
-  table: PgTable,
-  key: readonly PgColumn[],
-  rows: readonly object[],
-): Promise<void> {
+export async function storeRows(orm: Orm, table: PgTable, key: readonly PgColumn[], rows: readonly object[]) {
   const others = Object.entries(getTableColumns(table)).filter(
     ([name, column]) => name in (rows[0] ?? {}) && !key.includes(column),
   );

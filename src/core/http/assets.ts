@@ -6,11 +6,6 @@ import { once } from '../steps.js';
 import { createSharedContent, sendSharedContent, type SharedContent } from './encoding.js';
 import { nothingHere } from './problem.js';
 
-interface LoadedAssets {
-  version: string;
-  files: ReadonlyMap<string, SharedContent>;
-}
-
 export type AssetSource = string | { name: string; files: readonly string[]; end?: string };
 
 export interface Assets {
@@ -45,7 +40,7 @@ export function createAssets(mount: string, listSources: () => AssetSource[]): A
   };
 }
 
-async function loadAssets(sources: AssetSource[]): Promise<LoadedAssets> {
+async function loadAssets(sources: AssetSource[]) {
   const hash = createHash('sha256');
   const files = new Map<string, SharedContent>();
   for (const source of sources) {

@@ -8,12 +8,6 @@ import { createMask } from './log-mask.js';
 
 const MAX_CAUSES = 5;
 
-interface ServiceDocuments {
-  type: string;
-  message: string;
-  [field: string]: unknown;
-}
-
 /** The other fields of a database error (detail, where, hint) may contain values. */
 const schemaFields = ['severity', 'schema', 'table', 'column', 'constraint', 'routine'] as const;
 
@@ -24,7 +18,7 @@ function describeError(error: unknown, depth = 0): unknown {
   const fields = error as Error & Record<string, unknown>;
   const { name, code, cause } = fields;
   const message = messageOf(fields);
-  const described: ServiceDocuments = { type: fields.constructor?.name ?? name, message };
+  const described: Record<string, unknown> = { type: fields.constructor?.name ?? name, message };
   if (code !== undefined) described.code = code;
   if (isFromDatabase(fields))
     for (const field of schemaFields) if (fields[field] !== undefined) described[field] = fields[field];

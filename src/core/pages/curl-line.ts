@@ -1,12 +1,7 @@
 /** Shows errors but no progress, and prints a line break after the response. */
 const curl = `curl -sS -w '\\n'`;
 
-export const postLine = (
-  url: string,
-  key: string,
-  body: object,
-  headers: Record<string, string> = {},
-): string =>
+export const postLine = (url: string, key: string, body: object, headers: Record<string, string> = {}) =>
   curlLine({
     method: 'POST',
     url,

@@ -78,13 +78,7 @@ export const pageAssets = createAssets('/dashboard/assets', () => [
 ]);
 
 /** `data` is the whole view object: templates run no queries. They also get `ui`, `now` and the frame's values. */
-export async function renderPage(
-  { clock }: PageDeps,
-  req: Request,
-  res: Response,
-  page: Page,
-  data: object,
-): Promise<void> {
+export async function renderPage({ clock }: PageDeps, req: Request, res: Response, page: Page, data: object) {
   const kept = await takeForms(req, res, data);
   const readFrame = (res.locals as { [frameOf]?: ReadFrame })[frameOf];
   res.render('layout', {

@@ -170,11 +170,8 @@ async function* readPieces(
 ) {
   for (let before: string | undefined; ;) {
     const { rows, searchedTo } = await readRows(orm, orgId, filter, { before, limit: CSV_BATCH });
-    const actorOf = await readActors(
-      orm,
-      orgId,
-      rows.map(({ actor }) => actor),
-    );
+    const actors = rows.map(({ actor }) => actor);
+    const actorOf = await readActors(orm, orgId, actors);
     yield rows.map((row) => toCsvCells(wording, row, actorOf(row.actor)));
     const last = rows.length < CSV_BATCH ? searchedTo : rows.at(-1);
     if (!last) return;

@@ -203,10 +203,7 @@ function toJudged({ record, report }: PastDay): JudgedRecord {
 }
 
 /** At the times at which the running service would. */
-async function lookAfterOrders(
-  { refresher, resting, marker }: TradingServices,
-  past: { ms: number },
-): Promise<void> {
+async function lookAfterOrders({ refresher, resting, marker }: TradingServices, past: { ms: number }) {
   const startMs = past.ms;
   const pass = async (laterMs: number) => {
     past.ms = startMs + laterMs;

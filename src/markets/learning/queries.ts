@@ -78,11 +78,7 @@ export const insertHours = (orm: Orm, forecastSource: string, hours: readonly Kn
   );
 
 /** Inserts a report only if it differs from the one known for its target at that time. */
-export const insertReports = (
-  orm: Orm,
-  marketSource: string,
-  reports: readonly SettledDay[],
-): Promise<number> =>
+export const insertReports = (orm: Orm, marketSource: string, reports: readonly SettledDay[]) =>
   insertNew(
     orm,
     sql`insert into climate_reports (market_source, kind, station, date, hour, known_at, temperature)

@@ -80,11 +80,8 @@ export function bookTransfers(
 ): Promise<void> {
   return orm.transaction(async (tx) => {
     await lockAccount(tx, { orgId, mode: 'live' });
-    const booked = await listBookedTransfers(
-      tx,
-      orgId,
-      transfers.map(({ id }) => id),
-    );
+    const ids = transfers.map(({ id }) => id);
+    const booked = await listBookedTransfers(tx, orgId, ids);
     for (const { id, change, memo } of transfers)
       if (!booked.has(id)) await moveCash(tx, orgId, { kind: 'transfer', change, memo, at, transferId: id });
   });

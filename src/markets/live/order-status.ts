@@ -149,11 +149,7 @@ export interface RecoverDeps extends StatusDeps, Pick<WorkContext, 'db' | 'log'>
  * released.
  * @throws UnexpectedAnswerError, VenueUnavailableError: the remaining orders wait for the next pass
  */
-export async function recoverOrders(
-  deps: RecoverDeps,
-  orders: readonly LiveOrderRow[],
-  signal: AbortSignal,
-): Promise<void> {
+export async function recoverOrders(deps: RecoverDeps, orders: readonly LiveOrderRow[], signal: AbortSignal) {
   const known = orders.length > 1 ? await listFillsOf(deps, orders, signal) : [];
   for (const row of orders) {
     const outcome = await findOutcome(deps, row, signal, known);

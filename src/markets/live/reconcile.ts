@@ -70,11 +70,8 @@ export async function compareAccounts(
 
   const account = await findLiveAccount(orm, orgId);
   const recent = await listOrdersSince(orm, orgId, firstIdOf(since + EDGE_MS), MAX_ORDERS);
-  const named = await listOrdersNamed(
-    orm,
-    orgId,
-    orders.map(({ client_order_id: name }) => name),
-  );
+  const names = orders.map(({ client_order_id: name }) => name);
+  const named = await listOrdersNamed(orm, orgId, names);
   const openOrders = await listOpenOrders(orm, orgId, 'resting', MAX_RESTING);
   const held = await listHoldings(orm, { orgId, mode: 'live' }, MAX_POSITIONS);
   const shown = new Set(positions.rows.map(({ ticker }) => ticker));
@@ -121,11 +118,8 @@ async function chooseUnbooked(
 ): Promise<ShardTransfer[]> {
   const from = openedAt.getTime() - TRANSFER_EDGE_MS;
   const since = listed.filter(({ createdAt }) => createdAt.getTime() > from);
-  const booked = await listBookedTransfers(
-    orm,
-    orgId,
-    since.map(({ id }) => id),
-  );
+  const ids = since.map(({ id }) => id);
+  const booked = await listBookedTransfers(orm, orgId, ids);
   return since.filter(({ id }) => !booked.has(id));
 }
 
@@ -275,11 +269,7 @@ async function compareUntilSure(
 }
 
 /** At most one rounding or resolution step per fill since the last adjustment. */
-async function isOnlyRounding(
-  { db }: ReconcileDeps,
-  orgId: string,
-  comparison: AccountComparison,
-): Promise<boolean> {
+async function isOnlyRounding({ db }: ReconcileDeps, orgId: string, comparison: AccountComparison) {
   const [first, ...more] = comparison.differences;
   if (first?.kind !== 'cash' || more.length > 0 || comparison.settling.length > 0) return false;
   const size = comparison.cashDifference < 0n ? -comparison.cashDifference : comparison.cashDifference;

@@ -185,10 +185,7 @@ function createRecordWriter(
 }
 
 /** The live scorer missed days that settled while no instance was running. */
-async function scoreOpen(
-  { db: { orm }, clock, names, days }: PastOptions,
-  learned: LearnedPast,
-): Promise<void> {
+async function scoreOpen({ db: { orm }, clock, names, days }: PastOptions, learned: LearnedPast) {
   const now = clock.now();
   const dates = Array.from({ length: days }, (_, i) => dateOf(now - (i + 1) * DAY_MS));
   for (const record of await listOpenRecords(orm, names, dates)) {

@@ -47,17 +47,12 @@ export const insertRecords = (orm: Orm, records: readonly NewRecord[]): Promise<
   insertRows(orm, forecastRecords, records);
 
 export async function listOpenRecords(orm: Orm, sources: SourceNames, dates: string[]) {
+  const { kind, date } = forecastRecords;
+  const isWanted = and(inArray(kind, [...temperatureKinds]), inArray(date, dates));
   return orm
     .select()
     .from(forecastRecords)
-    .where(
-      and(
-        ofSources(sources),
-        inArray(forecastRecords.kind, [...temperatureKinds]),
-        inArray(forecastRecords.date, dates),
-        isNull(forecastRecords.outcome),
-      ),
-    )
+    .where(and(ofSources(sources), isWanted, isNull(forecastRecords.outcome)))
     .limit(2_000);
 }
 

@@ -51,11 +51,8 @@ export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<
   ]);
   const { gates } = calibration.current;
   const dates = { since: wanted.since, asOf: asOf.toISOString().slice(0, 10) };
-  const versions = seenVersions(
-    models.map(({ model }) => model),
-    stated,
-    dates,
-  );
+  const names = models.map(({ model }) => model);
+  const versions = seenVersions(names, stated, dates);
   const summary = (station: string | null, leadHours: number | null, isCalibrated = true) =>
     toSummary(
       means.find(

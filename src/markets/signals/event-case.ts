@@ -30,11 +30,7 @@ export interface Situation {
 
 type Present = Pick<Situation, 'data' | 'at'>;
 
-function problemOfEvent(
-  event: MarketEvent,
-  day: DayForecast | undefined,
-  { data, at }: Present,
-): string | undefined {
+function problemOfEvent(event: MarketEvent, day: DayForecast | undefined, { data, at }: Present) {
   const age = at.getTime() - data.fetchedAt.getTime();
   if (age > MAX_TRADING_AGE_MS) return `the prices are ${Math.round(age / 1000)} s old`;
   if (!data.isTrading) return 'the exchange is not trading';

@@ -1,8 +1,7 @@
-import { sql } from 'drizzle-orm';
 import { groupBy } from '../../core/collections.js';
 import { type Clock, DAY_MS, MINUTE_MS } from '../../core/time.js';
 import type { Database, Orm } from '../../core/db/client.js';
-import { insertRows, selectRows } from '../../core/db/sql.js';
+import { insertRows, queryRows } from '../../core/db/sql.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
@@ -87,9 +86,8 @@ export async function readPriceHistory(
   orm: Orm,
   { marketSource, eventTicker }: { marketSource: string; eventTicker: string },
 ) {
-  const rows = await selectRows<{ ms: number; prices: Record<string, BestPrices>; stride: number }>(
-    orm,
-    sql`select (extract(epoch from at) * 1000)::float8 as ms, prices, stride
+  const rows = await queryRows(orm)<{ ms: number; prices: Record<string, BestPrices>; stride: number }>`
+    select (extract(epoch from at) * 1000)::float8 as ms, prices, stride
     from (
       select at, prices, row_number() over (order by at desc) as n,
         ceil(count(*) over () / ${MOST_POINTS}::float8)::int as stride
@@ -97,8 +95,7 @@ export async function readPriceHistory(
       where market_source = ${marketSource} and event_ticker = ${eventTicker}
     ) recorded
     where (n - 1) % stride = 0
-    order by at`,
-  );
+    order by at`;
   return {
     points: rows.map(({ ms, prices }) => ({ at: new Date(ms), prices })),
     /** If no point is missing. */
@@ -108,13 +105,11 @@ export async function readPriceHistory(
 
 async function deleteOldPrices(orm: Orm, before: Date): Promise<void> {
   for (;;) {
-    const deleted = await selectRows<{ n: number }>(
-      orm,
-      sql`delete from price_history where ctid = any(array(
+    const deleted = await queryRows(orm)`
+      delete from price_history where ctid = any(array(
         select ctid from price_history where at < ${before.toISOString()}::timestamptz order by at limit ${DELETED_AT_ONCE}
       ))
-      returning 1 as n`,
-    );
+      returning 1 as n`;
     if (deleted.length < DELETED_AT_ONCE) return;
   }
 }

@@ -114,10 +114,7 @@ export function createArchive(options: ArchiveOptions) {
   } = options;
   let changes = 0;
 
-  async function addAll<T>(
-    rows: readonly T[],
-    add: (chunk: readonly T[]) => Promise<number>,
-  ): Promise<number> {
+  async function addAll<T>(rows: readonly T[], add: (chunk: readonly T[]) => Promise<number>) {
     let added = 0;
     for (const chunk of inChunks(rows, CHUNK)) {
       added += await add(chunk);

@@ -56,11 +56,7 @@ function toRow(sources: SourceNames, { fit, cases }: TrainedFit): typeof forecas
   };
 }
 
-export const insertHourFits = (
-  orm: Orm,
-  sources: SourceNames,
-  fits: readonly TrainedHourFit[],
-): Promise<void> =>
+export const insertHourFits = (orm: Orm, sources: SourceNames, fits: readonly TrainedHourFit[]) =>
   insertRows(
     orm,
     sameDayFits,

@@ -227,11 +227,7 @@ async function requireSubjects(orm: Orm, { orgId, period }: Month, chunks: Chunk
 }
 
 /** An archived month receives new events only if a clock was wrong. */
-async function addRemaining(
-  orm: Orm,
-  month: Month,
-  { productId, totals, hours }: ProductSums,
-): Promise<void> {
+async function addRemaining(orm: Orm, month: Month, { productId, totals, hours }: ProductSums) {
   for (const { hour, apiKeyId, metric, dimensions, quantity, events } of await sumEvents(
     orm,
     month,
@@ -276,11 +272,7 @@ function asCounted(hours: ReadonlyMap<string, Sum>, listed: ReadonlySet<string>)
 const byMetric = (sums: (MetricSum | ArchivedSum)[]): Map<string, Sum> =>
   new Map(sums.map((sum) => [`${sum.productId} ${sum.metric}`, sum]));
 
-function requireSame(
-  problem: string,
-  actual: ReadonlyMap<string, Sum>,
-  expected: ReadonlyMap<string, Sum>,
-): void {
+function requireSame(problem: string, actual: ReadonlyMap<string, Sum>, expected: ReadonlyMap<string, Sum>) {
   const name = findDifference(actual, expected);
   if (name === undefined) return;
   const text = (sum: Sum | undefined) => (sum ? `${sum.quantity} in ${sum.events} events` : 'nothing');
@@ -289,10 +281,7 @@ function requireSame(
   );
 }
 
-function findDifference(
-  actual: ReadonlyMap<string, Sum>,
-  expected: ReadonlyMap<string, Sum>,
-): string | undefined {
+function findDifference(actual: ReadonlyMap<string, Sum>, expected: ReadonlyMap<string, Sum>) {
   for (const name of new Set([...actual.keys(), ...expected.keys()])) {
     const [a, b] = [actual.get(name), expected.get(name)];
     if (!a || !b || a.events !== b.events || compareDecimals(a.quantity, b.quantity) !== 0) return name;

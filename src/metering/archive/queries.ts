@@ -245,12 +245,7 @@ export async function replaceArchive(
 }
 
 /** @param archivedAt only for the final state */
-export async function moveState(
-  orm: Orm,
-  month: Month,
-  state: ArchiveRow['state'],
-  archivedAt?: Date,
-): Promise<void> {
+export async function moveState(orm: Orm, month: Month, state: ArchiveRow['state'], archivedAt?: Date) {
   await orm.execute(sql`update usage_archives set state = ${state}, archived_at = ${archivedAt?.toISOString() ?? null}::timestamptz
     where ${ofMonth(month)}`);
 }

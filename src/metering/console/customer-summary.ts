@@ -2,7 +2,7 @@ import { sql, type SQL } from 'drizzle-orm';
 import type { CustomerFacts, CustomerSummary, Flag } from '../../console/customer-summary.js';
 import type { GroupTables } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
-import { selectRows, textArray, timeJson, timeText } from '../../core/db/sql.js';
+import { queryRows, textArray, timeJson, timeText } from '../../core/db/sql.js';
 import { differenceOf, sumDecimals } from '../../core/decimal.js';
 import {
   formatCount,
@@ -360,10 +360,8 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
   const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
   return {
     stripeProblem: await findStripeProblem(db.orm, 'org_id', orgId),
-    sharers: await selectRows(
-      db.orm,
-      sql`${sharers(sql`${orgId}::uuid`)} order by other.slug limit ${PANEL_SHARERS}`,
-    ),
+    sharers: await queryRows(db.orm)`
+      ${sharers(sql`${orgId}::uuid`)} order by other.slug limit ${PANEL_SHARERS}`,
     month: now,
     hasMoreProducts: inEffect.length > PANEL_PRODUCTS,
     products: shown.map((product) => ({

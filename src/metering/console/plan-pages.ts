@@ -106,10 +106,8 @@ export function planPages(deps: Deps): Router {
     const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
     const found = await listPlans(orm, { after: cursor, limit: PAGE_SIZE });
     const { page: plans, nextCursor } = cutPage(found, PAGE_SIZE, ({ slug }) => slug);
-    const versions = await listVersions(
-      orm,
-      plans.map(({ slug }) => slug),
-    );
+    const slugs = plans.map(({ slug }) => slug);
+    const versions = await listVersions(orm, slugs);
     const page = { view: 'metering/console/plans', title: 'Plans', section: 'plans' };
     const rows = await withContents(orm, plans);
     await renderPage(deps, req, res, page, {

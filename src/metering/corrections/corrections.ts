@@ -57,11 +57,8 @@ export async function correctEvents(tx: Tx, request: CorrectionRequest, source: 
   // Changes of the right take the same lock.
   const { mayCorrect } = (await lockOrganization(tx, { id: orgId }))!;
   if ((request.by === 'member' || request.by === 'key') && !mayCorrect) throw mayNotCorrect();
-  const recorded = await listRecorded(
-    tx,
-    orgId,
-    corrections.map(({ correctionKey }) => correctionKey),
-  );
+  const keys = corrections.map(({ correctionKey }) => correctionKey);
+  const recorded = await listRecorded(tx, orgId, keys);
   const targets = await listTargets(tx, orgId, [
     ...new Set(corrections.map(({ idempotencyKey }) => idempotencyKey)),
   ]);
@@ -82,12 +79,7 @@ export async function correctEvents(tx: Tx, request: CorrectionRequest, source: 
   return { applied: added.length, deduped: corrections.length - added.length, results };
 }
 
-function queueMessage(
-  tx: Tx,
-  orgId: string,
-  { event, ...correction }: NewCorrection,
-  at: Date,
-): Promise<void> {
+function queueMessage(tx: Tx, orgId: string, { event, ...correction }: NewCorrection, at: Date) {
   const { productSlug, metric, livemode, idempotencyKey } = event;
   const { correctionKey, previousQuantity, quantity, reason } = correction;
   return queueWebhook(tx, {

@@ -15,12 +15,7 @@ interface Change {
 }
 
 /** Every event has its own price. Call this after writing all sums: the account is locked last. */
-export async function correctCredits(
-  tx: Tx,
-  orgId: string,
-  at: Date,
-  corrections: readonly NewCorrection[],
-): Promise<void> {
+export async function correctCredits(tx: Tx, orgId: string, at: Date, corrections: readonly NewCorrection[]) {
   const changes = corrections.flatMap(toChange);
   for (const livemode of [false, true]) {
     const own = changes.filter(({ event }) => event.livemode === livemode);

@@ -1,6 +1,9 @@
 import { and, eq, inArray, sql, type SQL } from 'drizzle-orm';
 import {
   addRows,
+  columnArrays,
+  queryRow,
+  queryRows,
   selectRow,
   selectRows,
   storeRows,
@@ -112,11 +115,9 @@ export async function lockAccounts(
     ids.map((orgId) => ({ orgId, livemode })),
     { onConflict: sql`on conflict (org_id, livemode) do update set reached = credit_accounts.reached` },
   );
-  const rows = await selectRows<{ orgId: string; account: AccountArrays }>(
-    tx,
-    sql`select a.org_id::text as "orgId", ${sql.raw(`json_build_object(${accountJson('a')})`)} as account
-      from credit_accounts a where a.org_id = any (${textArray(ids)}::uuid[]) and a.livemode = ${livemode}`,
-  );
+  const rows = await queryRows(tx)<{ orgId: string; account: AccountArrays }>`
+    select a.org_id::text as "orgId", ${sql.raw(`json_build_object(${accountJson('a')})`)} as account
+    from credit_accounts a where a.org_id = any (${textArray(ids)}::uuid[]) and a.livemode = ${livemode}`;
   return new Map(rows.map(({ orgId, account }) => [orgId, toAccount(account)]));
 }
 
@@ -141,12 +142,10 @@ export async function burn(
   const columns = Object.entries(types).map(
     ([name, type]) => sql`${textArray(values[name as keyof typeof types])}::${sql.raw(type)}`,
   );
-  const row = await selectRow<{ burnt: BurnArrays }>(
-    tx,
-    sql`select ${burnJson('f')} as burnt from gauge_burn(${sql.join(columns, sql`, `)},
-      ${textArray(demands.map(({ productId }) => productId))}::uuid[], ${textArray(demands.map(({ hour }) => hour))}::timestamptz[],
-      ${textArray(demands.map(({ credits }) => credits))}::numeric[], ${at.toISOString()}::timestamptz) f`,
-  );
+  const [productIds, hours, credits] = columnArrays(demands, 'productId', 'hour', 'credits');
+  const row = await queryRow(tx)<{ burnt: BurnArrays }>`
+    select ${burnJson('f')} as burnt from gauge_burn(${sql.join(columns, sql`, `)}, ${productIds}::uuid[],
+      ${hours}::timestamptz[], ${credits}::numeric[], ${at.toISOString()}::timestamptz) f`;
   return toBurnt(row!.burnt, at);
 }
 
@@ -174,12 +173,8 @@ export async function writeAccounts(tx: Tx, changed: readonly ChangedAccount[]):
     on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount`);
 }
 
-export const writeAccount = (
-  tx: Tx,
-  id: AccountId,
-  account: Account,
-  entries: readonly Entry[],
-): Promise<void> => writeAccounts(tx, [{ ...id, account, entries: [...entries] }]);
+export const writeAccount = (tx: Tx, id: AccountId, account: Account, entries: readonly Entry[]) =>
+  writeAccounts(tx, [{ ...id, account, entries: [...entries] }]);
 
 /** As created, with the sums of its ledger entries. */
 export interface GrantRow {
@@ -235,37 +230,33 @@ export const insertGrant = (tx: Tx, grant: typeof creditGrants.$inferInsert): Pr
   tx.insert(creditGrants).values(grant);
 
 /** @param isKeyFree later grants can then have their keys */
-export const setVoided = (
+export async function setVoided(
   tx: Tx,
   grants: readonly { orgId: string; id: string }[],
   livemode: boolean,
   { reason, at, isKeyFree = false }: { reason: string; at: Date; isKeyFree?: boolean },
-): Promise<unknown> =>
-  tx
+) {
+  const orgIds = [...new Set(grants.map(({ orgId }) => orgId))];
+  const ids = grants.map(({ id }) => id);
+  await tx
     .update(creditGrants)
     .set({
       voidedAt: at,
       voidReason: reason,
-      ...(isKeyFree
-        ? { grantKey: sql`${creditGrants.grantKey} || ' voided ' || ${creditGrants.id}::text` }
-        : {}),
+      ...(isKeyFree && { grantKey: sql`${creditGrants.grantKey} || ' voided ' || ${creditGrants.id}::text` }),
     })
     .where(
       and(
-        inArray(creditGrants.orgId, [...new Set(grants.map(({ orgId }) => orgId))]),
+        inArray(creditGrants.orgId, orgIds),
         eq(creditGrants.livemode, livemode),
-        inArray(
-          creditGrants.id,
-          grants.map(({ id }) => id),
-        ),
+        inArray(creditGrants.id, ids),
       ),
     );
+}
 
 export const listProductIds = async (orm: Orm, slugs: readonly string[]): Promise<Map<string, string>> => {
-  const rows = await selectRows<{ slug: string; id: string }>(
-    orm,
-    sql`select slug, id::text from products where slug = any (${textArray(slugs)}::text[])`,
-  );
+  const rows = await queryRows(orm)<{ slug: string; id: string }>`
+    select slug, id::text from products where slug = any (${textArray(slugs)}::text[])`;
   return new Map(rows.map(({ slug, id }) => [slug, id]));
 };
 

@@ -2,6 +2,7 @@ import { and, asc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import { isActiveKey } from '../../accounts/api-keys/queries.js';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
+import { matches } from '../../core/db/sql.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
 import { effectiveCap, entitlements, NO_METRIC, products, type UsageLimit } from '../entitlements/table.js';
 import { usageHours, usageTotals } from '../ingestion/table.js';
@@ -60,6 +61,8 @@ export async function listCurrentUse(
   }));
 }
 
+const ofProduct = { productId: products.id, metric: products.usageMetric };
+
 interface UseAt {
   now: Date;
   livemode: boolean;
@@ -69,21 +72,14 @@ const useOfMonth = (orm: Orm, orgId: string, { now, livemode }: UseAt) =>
   orm
     .select({ quantity: usageTotals.quantity })
     .from(usageTotals)
-    .where(
-      and(
-        eq(usageTotals.orgId, orgId),
-        eq(usageTotals.period, monthOf(now.getTime())),
-        eq(usageTotals.livemode, livemode),
-        eq(usageTotals.productId, products.id),
-        eq(usageTotals.metric, products.usageMetric),
-      ),
-    )
+    .where(matches(usageTotals, { orgId, period: monthOf(now.getTime()), livemode, ...ofProduct }))
     .limit(1)
     .as('monthly');
 
 function useOfTwoDays(orm: Orm, orgId: string, { now, livemode }: UseAt) {
   const today = startOfDay(now);
   const yesterday = new Date(today.getTime() - DAY_MS);
+  const isRecent = sql`${usageHours.hour} >= ${yesterday.toISOString()}::timestamptz`;
   const isToday = sql`${usageHours.hour} >= ${today.toISOString()}::timestamptz`;
   return orm
     .select({
@@ -95,15 +91,7 @@ function useOfTwoDays(orm: Orm, orgId: string, { now, livemode }: UseAt) {
       >`trim_scale(sum(${usageHours.quantity}) filter (where not ${isToday}))::text`.as('yesterday'),
     })
     .from(usageHours)
-    .where(
-      and(
-        eq(usageHours.orgId, orgId),
-        eq(usageHours.productId, products.id),
-        eq(usageHours.livemode, livemode),
-        sql`${usageHours.hour} >= ${yesterday.toISOString()}::timestamptz`,
-        eq(usageHours.metric, products.usageMetric),
-      ),
-    )
+    .where(and(matches(usageHours, { orgId, livemode, ...ofProduct }), isRecent))
     .as('daily');
 }
 

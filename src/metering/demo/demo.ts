@@ -177,12 +177,7 @@ const customers: Record<DemoSlug, Terms> = {
 };
 
 /** Credits of the past months as well, because past usage is filled in later. */
-async function putTerms(
-  tx: Tx,
-  { id, slug }: DemoOrganization,
-  source: Source,
-  nowMs: number,
-): Promise<void> {
+async function putTerms(tx: Tx, { id, slug }: DemoOrganization, source: Source, nowMs: number) {
   const { plan, triedMs, pack } = customers[slug];
   const at = triedMs === undefined ? source.at : new Date(nowMs - triedMs);
   if (plan !== undefined) {

@@ -2,12 +2,7 @@ import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
 
 const NEAR = 0.8;
 
-interface Use {
-  unitCap: string | null;
-  usedThisMonth: string;
-}
-
-export function toCap({ unitCap, usedThisMonth: used }: Use) {
+export function toCap({ unitCap, usedThisMonth: used }: { unitCap: string | null; usedThisMonth: string }) {
   if (unitCap === null) return undefined;
   const isUsed = compareDecimals(used, '0') > 0;
   const share = Number(unitCap) > 0 ? Number(used) / Number(unitCap) : isUsed ? Infinity : 0;

@@ -59,10 +59,8 @@ export async function setGrants(tx: Tx, settings: readonly Setting[], source: So
     return { isNew: !current, difference, resource };
   });
   const changed = puts.filter(({ isNew, difference }) => isNew || difference);
-  await storeGrants(
-    tx,
-    changed.map(({ resource }) => resource),
-  );
+  const stored = changed.map(({ resource }) => resource);
+  await storeGrants(tx, stored);
   await recordAudits(
     tx,
     changed.map(({ isNew, difference, resource: { orgId, productSlug, ...terms } }) => ({
@@ -139,12 +137,7 @@ const toGrant = (
 });
 
 /** Takes effect with the next call; recorded usage stays. */
-export async function withdrawGrant(
-  tx: Tx,
-  slug: string,
-  productSlug: string,
-  source: Source,
-): Promise<void> {
+export async function withdrawGrant(tx: Tx, slug: string, productSlug: string, source: Source) {
   await getLockedOrganization(tx, slug);
   return removeGrants(tx, [await getGrant(tx, slug, productSlug)], source);
 }

@@ -317,12 +317,7 @@ const toProductPrice = (json: string): ProductPrice =>
   });
 
 /** One statement if a product costs credits and the grants are not read yet, another if burning must be simulated. */
-async function addCredits(
-  run: Run,
-  keys: readonly PricedKey[],
-  nowMs: number,
-  areGrantsRead = false,
-): Promise<void> {
+async function addCredits(run: Run, keys: readonly PricedKey[], nowMs: number, areGrantsRead = false) {
   const priced = keys.filter(({ balances }) => balances.length > 0);
   if (priced.length === 0) return;
   if (!areGrantsRead) {

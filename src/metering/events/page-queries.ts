@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { groupBy } from '../../core/collections.js';
-import { textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
+import { textArray, queryRows, selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { SEPARATOR_SQL } from '../entitlements/dimensions.js';
 import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
@@ -118,11 +118,11 @@ export const rootsOf = (orgId: string): SQL => sql`recursive roots as (
     select k.id, r.root from roots r join api_keys k on k.org_id = ${orgId}::uuid and k.rotated_from_id = r.id
   )`;
 
-export const selectRotations = (orgId: string, keyId: string): SQL => sql`
-  with ${rootsOf(orgId)} select id::text from roots where root = (select root from roots where id = ${keyId}::uuid)`;
-
-export const listRotations = async (orm: Orm, orgId: string, keyId: string): Promise<string[]> =>
-  (await selectRows<{ id: string }>(orm, selectRotations(orgId, keyId))).map(({ id }) => id);
+export async function listRotations(orm: Orm, orgId: string, keyId: string): Promise<string[]> {
+  const rows = await queryRows(orm)<{ id: string }>`
+    with ${rootsOf(orgId)} select id::text from roots where root = (select root from roots where id = ${keyId}::uuid)`;
+  return rows.map(({ id }) => id);
+}
 
 const keyOf = (orgId: string): SQL => sql`left join lateral (
     select name, prefix from api_keys where org_id = ${orgId}::uuid and id in (select id from roots where root = s.api_key_id)
@@ -334,12 +334,9 @@ interface HoldingKey {
   nextExpiresAt: string;
 }
 
-export const selectHolds = (
-  { orgId, productId, livemode }: UsageScope,
-  metric: string,
-  now: Date,
-  limit: number,
-): SQL => sql`
+export async function listHolds(orm: Orm, scope: UsageScope, metric: string, now: Date, limit: number) {
+  const { orgId, productId, livemode } = scope;
+  const rows = await queryRows(orm)<HoldingKey>`
   select h.api_key_id::text as id, k.name, k.prefix, h.quantity, h.count, h.next_expires_at as "nextExpiresAt"
   from (
     select api_key_id, trim_scale(sum(quantity))::text as quantity, sum(quantity) as total, count(*)::int as count,
@@ -353,8 +350,5 @@ export const selectHolds = (
   ) h
   left join lateral (select name, prefix from api_keys where org_id = ${orgId}::uuid and id = h.api_key_id limit 1) k on true
   order by h.total desc`;
-
-export async function listHolds(orm: Orm, scope: UsageScope, metric: string, now: Date, limit: number) {
-  const rows = await selectRows<HoldingKey>(orm, selectHolds(scope, metric, now, limit));
   return rows.map((row) => ({ ...row, nextExpiresAt: new Date(row.nextExpiresAt) }));
 }

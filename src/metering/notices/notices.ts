@@ -214,13 +214,7 @@ export const listRecipients = (orm: Orm | Tx, orgId: string, roles: readonly Rol
     .select({ email: users.email, name: users.name })
     .from(memberships)
     .innerJoin(users, eq(users.id, memberships.userId))
-    .where(
-      and(
-        eq(memberships.orgId, orgId),
-        inArray(memberships.role, [...roles]),
-        eq(memberships.mailNotices, true),
-      ),
-    )
+    .where(and(matches(memberships, { orgId, mailNotices: true }), inArray(memberships.role, [...roles])))
     .orderBy(asc(memberships.createdAt))
     .limit(MAX_RECIPIENTS);
 

@@ -93,11 +93,8 @@ export async function makeGrants(
     })
     .toSorted((a, b) => a.start.getTime() - b.start.getTime());
   if (due.length === 0) return { grantedUntil: until, amounts: [], isFull: false };
-  const known = await listKnownKeys(
-    tx,
-    orgId,
-    due.map(({ key }) => key),
-  );
+  const keys = due.map(({ key }) => key);
+  const known = await listKnownKeys(tx, orgId, keys);
   const [plan] = await listPlanNames(tx, [row.plan]);
   const amounts: string[] = [];
   for (const { grant, n, start, key } of due) {

@@ -156,10 +156,8 @@ async function readOrganizations(orm: Orm, slugs: readonly string[]): Promise<st
 }
 
 async function presentPlans(orm: Orm, plans: readonly Plan[]) {
-  const rows = await listVersions(
-    orm,
-    plans.map(({ slug }) => slug),
-  );
+  const slugs = plans.map(({ slug }) => slug);
+  const rows = await listVersions(orm, slugs);
   return plans.map(({ definition, createdAt, updatedAt, ...plan }) => {
     const versions = rows.filter((row) => row.plan === plan.slug).map(({ plan: _plan, ...row }) => row);
     return { ...plan, ...definitionJson(definition), versions, createdAt, updatedAt };

@@ -133,14 +133,10 @@ async function applyPlan(
       entries: isSame ? [] : [{ ...source, orgId: row.orgId, action, target: row.plan, details }],
     };
   });
-  await storeOrganizationPlans(
-    tx,
-    applied.map(({ row }) => row),
-  );
-  await recordAudits(
-    tx,
-    applied.flatMap(({ entries }) => entries),
-  );
+  const stored = applied.map(({ row }) => row);
+  await storeOrganizationPlans(tx, stored);
+  const entries = applied.flatMap(({ entries: own }) => own);
+  await recordAudits(tx, entries);
   return applied;
 }
 

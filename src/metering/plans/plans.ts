@@ -69,10 +69,8 @@ export async function requireProducts(orm: Orm, definition: Definition): Promise
     ...paidBy(grants, '/grants'),
     ...paidBy(trial?.grants ?? [], '/trial/grants'),
   ];
-  const known = await readProducts(
-    orm,
-    places.map(({ slug }) => slug),
-  );
+  const slugs = places.map(({ slug }) => slug);
+  const known = await readProducts(orm, slugs);
   const errors = places
     .filter(({ slug }) => !known.has(slug))
     .map(({ slug, pointer }): ErrorPlace => {

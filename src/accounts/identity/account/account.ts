@@ -56,12 +56,7 @@ export async function readRequiredFactor(orm: Orm, author: Author, given: GivenF
 }
 
 /** Consumes the code. */
-export async function requireCode(
-  tx: Tx,
-  secrets: SecretBox,
-  author: Author,
-  code: TypedCode,
-): Promise<void> {
+export async function requireCode(tx: Tx, secrets: SecretBox, author: Author, code: TypedCode) {
   const kind = await acceptCode(tx, secrets, { userId: author.userId, code, now: author.at });
   if (kind === undefined)
     throw 'passkey' in code
@@ -175,9 +170,5 @@ export async function endOtherSessions(tx: Tx, { userId, sessionId }: Author) {
   return { token, sessionsEnded };
 }
 
-export const audit = (
-  tx: Tx,
-  author: Author,
-  action: string,
-  details: Record<string, unknown> = {},
-): Promise<void> => auditPerson(tx, author, action, author, details);
+export const audit = (tx: Tx, author: Author, action: string, details: Record<string, unknown> = {}) =>
+  auditPerson(tx, author, action, author, details);

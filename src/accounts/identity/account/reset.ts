@@ -36,11 +36,7 @@ export const createResetLink = (deps: ChangeDeps, kind: Lost, email: string): Pr
   });
 
 /** Neither the content nor the timing of the response reveals an account. */
-export const requestPasswordReset = (
-  deps: ChangeDeps,
-  email: string,
-  { at, ip, requestId }: Whereabouts,
-): Promise<void> =>
+export const requestPasswordReset = (deps: ChangeDeps, email: string, { at, ip, requestId }: Whereabouts) =>
   change(deps, byProof, async (tx) => {
     await tx.insert(passwordRequests).values({ id: newId(at.getTime()), email, at, ip, requestId });
   });

@@ -1,7 +1,7 @@
-import { and, eq, gt, isNull, lte, sql } from 'drizzle-orm';
+import { and, eq, gt, lte, sql } from 'drizzle-orm';
 import { recordOperatorAudit } from '../../audit/audit.js';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { hasRow } from '../../../core/db/sql.js';
+import { hasChanged, hasRow, matches } from '../../../core/db/sql.js';
 import { AppError } from '../../../core/errors.js';
 import { DAY_MS, HOUR_MS } from '../../../core/time.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
@@ -60,17 +60,9 @@ export async function createLink(
   source: Source,
 ): Promise<NewLink> {
   const key = person?.id ?? person?.email ?? '';
-  const replaced = await tx
-    .delete(oneTimeLinks)
-    .where(
-      and(
-        eq(oneTimeLinks.kind, kind),
-        sql`coalesce(${oneTimeLinks.userId}::text, ${oneTimeLinks.email}, '') = ${key}`,
-        isMailed ? eq(oneTimeLinks.mailed, true) : undefined,
-        isNull(oneTimeLinks.usedAt),
-      ),
-    )
-    .returning({ kind: oneTimeLinks.kind });
+  const isPersons = sql`coalesce(${oneTimeLinks.userId}::text, ${oneTimeLinks.email}, '') = ${key}`;
+  const isOpen = matches(oneTimeLinks, { kind, usedAt: null, ...(isMailed && { mailed: true }) });
+  const hasReplaced = await hasChanged(tx.delete(oneTimeLinks).where(and(isOpen, isPersons)));
   const token = generateToken();
   const expiresAt = new Date(source.at.getTime() + lifetimeMs);
   await tx.insert(oneTimeLinks).values({
@@ -83,7 +75,7 @@ export async function createLink(
     mailed: isMailed,
     expiresAt,
   });
-  const details = { kind, expiresAt, hasReplaced: replaced.length > 0 };
+  const details = { kind, expiresAt, hasReplaced };
   const target = person?.email ?? kind;
   await recordOperatorAudit(tx, { ...source, action: 'link.created', target, details });
   return { path: `${paths[kind]}#${token}`, expiresAt };
@@ -94,7 +86,7 @@ export async function lockOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
   await tx
     .select({ kind: oneTimeLinks.kind })
     .from(oneTimeLinks)
-    .where(and(eq(oneTimeLinks.kind, kind), isNull(oneTimeLinks.usedAt)))
+    .where(matches(oneTimeLinks, { kind, usedAt: null }))
     .for('update');
 }
 
@@ -142,25 +134,15 @@ export const isOperator = (orm: Orm, userId: string): Promise<boolean> =>
 export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number> {
   const rows = await tx
     .delete(oneTimeLinks)
-    .where(and(eq(oneTimeLinks.createdBy, userId), isNull(oneTimeLinks.usedAt)))
+    .where(matches(oneTimeLinks, { createdBy: userId, usedAt: null }))
     .returning({ kind: oneTimeLinks.kind });
   return rows.length;
 }
 
 /** A single statement, so only one of two concurrent uses succeeds. @throws LinkGone */
 export async function spendLink(tx: Tx, { hashedToken }: OneTimeLink, now: Date): Promise<void> {
-  const spent = await tx
-    .update(oneTimeLinks)
-    .set({ usedAt: now })
-    .where(
-      and(
-        eq(oneTimeLinks.hashedToken, hashedToken),
-        isNull(oneTimeLinks.usedAt),
-        gt(oneTimeLinks.expiresAt, now),
-      ),
-    )
-    .returning({ kind: oneTimeLinks.kind });
-  if (spent.length === 0)
+  const isOpen = and(matches(oneTimeLinks, { hashedToken, usedAt: null }), gt(oneTimeLinks.expiresAt, now));
+  if (!(await hasChanged(tx.update(oneTimeLinks).set({ usedAt: now }).where(isOpen))))
     throw new LinkGone('This link was just used or replaced, or has expired. It works only once.');
 }
 

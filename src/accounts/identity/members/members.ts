@@ -40,13 +40,7 @@ export async function readPermissions(
   };
 }
 
-export async function changeRole(
-  tx: Tx,
-  orgId: string,
-  userId: string,
-  role: Role,
-  source: Source,
-): Promise<void> {
+export async function changeRole(tx: Tx, orgId: string, userId: string, role: Role, source: Source) {
   await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
   const member = await requireMember(tx, orgId, userId);
@@ -151,12 +145,7 @@ const unprovenAddress = (email: string) =>
   );
 
 /** Removes even the last owner, because the operator can appoint another. */
-export async function removeMemberByEmail(
-  tx: Tx,
-  slug: string,
-  email: string,
-  source: Source,
-): Promise<void> {
+export async function removeMemberByEmail(tx: Tx, slug: string, email: string, source: Source) {
   const { id: orgId } = await getLockedOrganization(tx, slug);
   await deleteMember(tx, orgId, await getMember(tx, slug, email), source);
 }

@@ -82,11 +82,7 @@ export async function insertMembership(
   await tx.insert(memberships).values({ orgId, userId, role, createdAt });
 }
 
-export const updateRole = (
-  tx: Tx,
-  orgId: string,
-  { userId, role }: Pick<Member, 'userId' | 'role'>,
-): Promise<boolean> =>
+export const updateRole = (tx: Tx, orgId: string, { userId, role }: Pick<Member, 'userId' | 'role'>) =>
   hasChanged(tx.update(memberships).set({ role }).where(matches(memberships, { orgId, userId })));
 
 export const listMembershipsOf = (orm: Orm, userId: string) =>

@@ -70,11 +70,7 @@ export async function insertPasskeyChallenge(
 }
 
 /** A single statement, so that only one of two concurrent uses succeeds. */
-export const spendPasskeyChallenge = (
-  orm: Orm,
-  challenge: string,
-  { hashedToken, now }: ChallengeOwner,
-): Promise<boolean> =>
+export const spendPasskeyChallenge = (orm: Orm, challenge: string, { hashedToken, now }: ChallengeOwner) =>
   hasChanged(
     orm
       .delete(passkeyChallenges)

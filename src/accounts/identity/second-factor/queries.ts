@@ -66,7 +66,7 @@ export const findSetup = (
     orm
       .select({ value: secondFactors.secret })
       .from(secondFactors)
-      .where(and(matches(secondFactors, { userId, setupSession }), isNull(secondFactors.confirmedAt))),
+      .where(matches(secondFactors, { userId, setupSession, confirmedAt: null })),
   );
 
 export async function putSetup(
@@ -94,13 +94,10 @@ export const confirmSetup = (
     tx
       .update(secondFactors)
       .set({ confirmedAt: now, lastStep: step })
-      .where(and(matches(secondFactors, { userId, secret }), isNull(secondFactors.confirmedAt))),
+      .where(matches(secondFactors, { userId, secret, confirmedAt: null })),
   );
 
-export const replaceSecret = (
-  orm: Orm,
-  { userId, from, to }: { userId: string; from: string; to: string },
-): Promise<boolean> =>
+export const replaceSecret = (orm: Orm, { userId, from, to }: { userId: string; from: string; to: string }) =>
   hasChanged(
     orm
       .update(secondFactors)
@@ -146,7 +143,7 @@ export const spendRecoveryCode = (
     tx
       .update(recoveryCodes)
       .set({ usedAt: now })
-      .where(and(matches(recoveryCodes, { userId, hashedCode }), isNull(recoveryCodes.usedAt))),
+      .where(matches(recoveryCodes, { userId, hashedCode, usedAt: null })),
   );
 
 export async function replaceRecoveryCodes(tx: Tx, userId: string, hashedCodes: string[]): Promise<void> {
@@ -155,20 +152,18 @@ export async function replaceRecoveryCodes(tx: Tx, userId: string, hashedCodes: 
 }
 
 export const countRecoveryCodes = (orm: Orm, userId: string): Promise<number> =>
-  orm.$count(recoveryCodes, and(eq(recoveryCodes.userId, userId), isNull(recoveryCodes.usedAt)));
+  orm.$count(recoveryCodes, matches(recoveryCodes, { userId, usedAt: null }));
 
 /** Nobody may use an older link after the password or second factor has changed. */
 export const deleteOpenLinks = (tx: Tx, userId: string, kind: LinkKind): Promise<unknown> =>
-  tx.delete(oneTimeLinks).where(and(matches(oneTimeLinks, { userId, kind }), isNull(oneTimeLinks.usedAt)));
+  tx.delete(oneTimeLinks).where(matches(oneTimeLinks, { userId, kind, usedAt: null }));
 
 /** Also deletes open links that could turn off the app. False if the app was not on. */
 export async function deleteApp(tx: Tx, userId: string): Promise<boolean> {
-  const rows = await tx
-    .delete(secondFactors)
-    .where(and(eq(secondFactors.userId, userId), isNotNull(secondFactors.confirmedAt)))
-    .returning({ userId: secondFactors.userId });
-  if (rows.length > 0) await deleteOpenLinks(tx, userId, 'second_factor_reset');
-  return rows.length > 0;
+  const isOn = and(eq(secondFactors.userId, userId), isNotNull(secondFactors.confirmedAt));
+  const wasOn = await hasChanged(tx.delete(secondFactors).where(isOn));
+  if (wasOn) await deleteOpenLinks(tx, userId, 'second_factor_reset');
+  return wasOn;
 }
 
 export const deleteRecoveryCodes = (tx: Tx, userId: string): Promise<unknown> =>

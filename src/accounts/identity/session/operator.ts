@@ -111,11 +111,7 @@ export const leadToConfirmation =
  * Records only an IP address's first refusal in a minute and the one that exhausts its allowance, so that strangers
  * cannot fill the log. Never rejects, so the caller gets the refusal in any case.
  */
-async function auditRefusal(
-  deps: Pick<Context, 'db' | 'clock' | 'log'>,
-  req: Request,
-  res: Response,
-): Promise<void> {
+async function auditRefusal(deps: Pick<Context, 'db' | 'clock' | 'log'>, req: Request, res: Response) {
   const failures = (req as Partial<AugmentedRequest>).rateLimit?.used;
   if (failures !== 1 && failures !== MAX_FAILURES_PER_MINUTE) return;
   const entry = {

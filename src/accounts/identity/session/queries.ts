@@ -226,10 +226,7 @@ export const raiseSession = (
   );
 
 /** A concurrent password change commits first, and no row matches, or it waits and then ends the new session too. */
-export const lockUser = (
-  tx: Tx,
-  { id, passwordHash }: { id: string; passwordHash: string },
-): Promise<boolean> =>
+export const lockUser = (tx: Tx, { id, passwordHash }: { id: string; passwordHash: string }) =>
   hasRow(tx.select({ id: users.id }).from(users).where(matches(users, { id, passwordHash })).for('share'));
 
 export async function insertSession(

@@ -113,11 +113,7 @@ export const replaceHash = (orm: Orm, { id, passwordHash }: User, to: string): P
 export const insertUser = (tx: Tx, user: User): Promise<unknown> => tx.insert(users).values(user);
 
 /** A new password deletes open links for resetting it. */
-export async function updateUser(
-  tx: Tx,
-  id: string,
-  values: { name?: string; passwordHash?: string },
-): Promise<void> {
+export async function updateUser(tx: Tx, id: string, values: { name?: string; passwordHash?: string }) {
   await tx.update(users).set(values).where(eq(users.id, id));
   if (values.passwordHash !== undefined) await deleteOpenLinks(tx, id, 'password_reset');
 }

@@ -27,12 +27,6 @@ export const createWorld = (): Pick<SimulatedWorld, 'seed' | 'weather'> => ({
   weather: simulateWeather(SEED),
 });
 
-/** Annual cycle of a temperature in °F: mean and amplitude. */
-interface Yearly {
-  mean: number;
-  swing: number;
-}
-
 type Row = [
   id: string,
   maximum: [mean: number, swing: number],
@@ -86,7 +80,9 @@ function climateOf(stationId: string) {
 
 const RECENT_DAYS = 30;
 
-const usualF = ({ mean, swing }: Yearly, date: string): number => mean - swing * seasonOf(date);
+/** @param swing amplitude of the annual cycle */
+const usualF = ({ mean, swing }: { mean: number; swing: number }, date: string): number =>
+  mean - swing * seasonOf(date);
 
 /** Returns −1 at the end of July and 1 at the end of January. */
 function seasonOf(date: string): number {

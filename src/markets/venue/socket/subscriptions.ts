@@ -9,15 +9,9 @@ const MARKETS_PER_SUBSCRIPTION = 100;
 /** Maximum pause before a refused subscription is retried. */
 const MAX_PLACE_PAUSE_MS = MINUTE_MS;
 
-interface Pending {
-  tickers: readonly string[];
-  sid: number | undefined;
-  sentAt: number;
-}
-
 /** Sends commands and tracks unanswered ones. Commands without markets are not sent. */
 export function createCommands(send: (command: object) => void) {
-  const pending = new Map<number, Pending>();
+  const pending = new Map<number, { tickers: readonly string[]; sid: number | undefined; sentAt: number }>();
   let lastId = 0;
 
   function command(cmd: string, params: object): number {

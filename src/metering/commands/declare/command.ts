@@ -217,10 +217,7 @@ const words = {
   archive: ['archived', 'to archive'],
 } as const;
 
-function summarize(
-  work: readonly Change[],
-  { unchanged, isDone }: { unchanged: number; isDone: boolean },
-): string {
+function summarize(work: readonly Change[], { unchanged, isDone }: { unchanged: number; isDone: boolean }) {
   const counts = Object.entries(words).flatMap(([kind, [done, due]]) => {
     const count = work.filter((change) => change.kind === kind).length;
     return count === 0 ? [] : [`${count} ${isDone ? done : due}`];
@@ -237,11 +234,6 @@ ${environment}
 
 Exit status: 0 done, 2 the service cannot be read.`;
 
-interface ExportFlags {
-  url?: string;
-  schema?: boolean;
-}
-
 const createExportCommand = (): Command =>
   new Command('export')
     .description(
@@ -252,7 +244,7 @@ const createExportCommand = (): Command =>
     .addHelpText('after', exportHelp);
 
 export const runExportCommand = (terminal: DeclareTerminal): Promise<number> =>
-  runCommand<ExportFlags>(
+  runCommand<{ url?: string; schema?: boolean }>(
     createExportCommand(),
     terminal,
     async ({ url, schema = false }) => {

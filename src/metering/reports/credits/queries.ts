@@ -1,6 +1,6 @@
 import { and, sql, type SQL } from 'drizzle-orm';
 import { sqlState, type Orm } from '../../../core/db/client.js';
-import { selectRow, selectRows, textArray, timeText } from '../../../core/db/sql.js';
+import { queryRow, queryRows, selectRows, textArray, timeText } from '../../../core/db/sql.js';
 import { ownRows, type AccountId } from '../../credit-grants/queries.js';
 import { SEPARATOR_SQL } from '../../entitlements/dimensions.js';
 import { countedEvents, rootsOf, type Narrowing, type UsageScope } from '../../events/page-queries.js';
@@ -25,7 +25,8 @@ export interface BurnSum {
   returned: string;
 }
 
-export const selectBurns = (id: AccountId, range: Range & { stepMs: number }): SQL => sql`
+export const readBurns = (orm: Orm, id: AccountId, range: Range & { stepMs: number }) =>
+  queryRows(orm)<BurnSum>`
   select s.product_id::text as "productId", p.slug, p.name, (extract(epoch from s.start) * 1000)::float8 as start, trim_scale(s.burned)::text as burned, trim_scale(s.returned)::text as returned
   from (
     select product_id, date_bin(make_interval(secs => ${range.stepMs / 1000}), at, timestamptz '2000-01-01 00:00:00+00') as start,
@@ -36,9 +37,6 @@ export const selectBurns = (id: AccountId, range: Range & { stepMs: number }): S
   ) s
   cross join lateral (select slug, name from products where id = s.product_id limit 1) p
   order by p.slug, s.start`;
-
-export const readBurns = (orm: Orm, id: AccountId, range: Range & { stepMs: number }): Promise<BurnSum[]> =>
-  selectRows(orm, selectBurns(id, range));
 
 /** Credits given back by corrections are deducted. */
 export interface CreditPace {
@@ -52,7 +50,8 @@ export interface CreditPace {
   isOlder: boolean;
 }
 
-export const selectCreditPace = (id: AccountId, range: Range & { today: Date }): SQL => sql`
+export const readCreditPace = async (orm: Orm, id: AccountId, range: Range & { today: Date }) =>
+  (await queryRow(orm)<CreditPace>`
   select trim_scale(coalesce(sum(s.quantity), 0))::text as quantity, trim_scale(coalesce(sum(s.today), 0))::text as today,
     coalesce(json_agg(json_build_object('slug', p.slug, 'name', p.name, 'quantity', trim_scale(s.quantity)::text) order by s.quantity desc, p.slug), '[]') as products,
     ${timeText(sql`min(s.first_at)`)} as "firstAt",
@@ -62,13 +61,7 @@ export const selectCreditPace = (id: AccountId, range: Range & { today: Date }):
     from (select product_id, at, case kind when 'burn' then amount else -amount end as credits from credit_entries where ${ownRows('credit_entries', id)} and ${within(range)} and kind in ('burn', 'return')) e
     group by 1
   ) s
-  cross join lateral (select slug, name from products where id = s.product_id limit 1) p`;
-
-export const readCreditPace = async (
-  orm: Orm,
-  id: AccountId,
-  range: Parameters<typeof selectCreditPace>[1],
-): Promise<CreditPace> => (await selectRow<CreditPace>(orm, selectCreditPace(id, range)))!;
+  cross join lateral (select slug, name from products where id = s.product_id limit 1) p`)!;
 
 /** Shown individually. */
 export const MAX_PARTS = 20;
@@ -188,12 +181,12 @@ export async function readInTime<T>(orm: Orm, query: SQL): Promise<T[] | undefin
 }
 
 /** Ever had credits, or has an entitlement to a product that costs some. */
-export const selectHasCredits = (orgId: string): SQL => sql`
-  select exists (select from credit_accounts where org_id = ${orgId}::uuid)
+export async function readHasCredits(orm: Orm, orgId: string): Promise<boolean> {
+  const row = await queryRow(orm)<{ hasCredits: boolean }>`
+    select exists (select from credit_accounts where org_id = ${orgId}::uuid)
     or exists (
       select from entitlements e join products p on p.id = e.product_id
       where e.org_id = ${orgId}::uuid and p.credit_price is not null
     ) as "hasCredits"`;
-
-export const readHasCredits = async (orm: Orm, orgId: string): Promise<boolean> =>
-  (await selectRow<{ hasCredits: boolean }>(orm, selectHasCredits(orgId)))!.hasCredits;
+  return row!.hasCredits;
+}
