@@ -200,25 +200,16 @@ it('alerts and events are beside the chart, and folded below it on a phone', asy
   expect((await month.boundingBox())!.width).toBeGreaterThan(200);
 });
 
-it('figures of parts have room for their changes and headings on a phone', async () => {
-  const { as, organization, send } = await arrive();
-  const priced = await createProduct(world.db, { creditPrice: '1234.5', creditEnforcement: 'warn' });
+it('a phone has room for the headings of parts', async () => {
+  const { as, organization } = await arrive();
+  const priced = await createProduct(world.db, { creditPrice: '1', creditEnforcement: 'warn' });
   await grant(world.db, organization.id, priced.id);
   const { secret } = await createKey(world.db, organization.id);
-  for (const [at, daysAgo] of [0, 0, 0, 1, 7].entries())
-    await sendUsage(world.service.url, secret, [
-      usageEvent(priced.slug, `priced-${at}`, {
-        quantity: 5,
-        occurredAt: new Date(world.service.clock.now() - daysAgo * DAY_MS).toISOString(),
-      }),
-    ]);
-  await send('earlier', 7);
+  await sendUsage(world.service.url, secret, [usageEvent(priced.slug, 'priced', { quantity: 5 })]);
   const page = await world.visit({ as, viewport: { width: 390, height: 844 } });
   await page.goto('/dashboard/usage?range=last7');
-  const part = page.getByRole('table', { name: 'By product' });
-  const change = (await part.locator('td .badge').first().boundingBox())!;
-  const share = (await part.locator('td[data-label="Share of credits"]').first().boundingBox())!;
-  expect(change.x + change.width).toBeLessThan(share.x);
+  const parts = page.getByRole('table', { name: 'By product' });
+  await parts.getByRole('columnheader', { name: 'Share of credits' }).waitFor();
   expect(await findOverflow(page)).toEqual([]);
 });
 
