@@ -81,7 +81,7 @@ const brokenNumbers = `(() => {
 })()`;
 
 /** Finds elements, including the page itself, whose content is wider than they are. */
-const findOverflow = (page: Page) =>
+export const findOverflow = (page: Page) =>
   page.evaluate<
     string[]
   >(`[document.documentElement, ...document.querySelectorAll('main, .card, td, th, dd, li')]

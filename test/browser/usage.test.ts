@@ -5,6 +5,7 @@ import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
+import { findOverflow } from './barriers.js';
 
 const world = browserWorld();
 
@@ -197,6 +198,19 @@ it('alerts and events are beside the chart, and folded below it on a phone', asy
   await event.waitFor();
   const month = page.getByLabel('Month (UTC)');
   expect((await month.boundingBox())!.width).toBeGreaterThan(200);
+});
+
+it('a phone has room for the headings of parts', async () => {
+  const { as, organization } = await arrive();
+  const priced = await createProduct(world.db, { creditPrice: '1', creditEnforcement: 'warn' });
+  await grant(world.db, organization.id, priced.id);
+  const { secret } = await createKey(world.db, organization.id);
+  await sendUsage(world.service.url, secret, [usageEvent(priced.slug, 'priced', { quantity: 5 })]);
+  const page = await world.visit({ as, viewport: { width: 390, height: 844 } });
+  await page.goto('/dashboard/usage?range=last7');
+  const parts = page.getByRole('table', { name: 'By product' });
+  await parts.getByRole('columnheader', { name: 'Share of credits' }).waitFor();
+  expect(await findOverflow(page)).toEqual([]);
 });
 
 it('the five largest parts are shown until all are wanted', async () => {
