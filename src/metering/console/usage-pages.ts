@@ -31,7 +31,7 @@ const MAX_MATCHES = 20;
 
 /** The file has all rows. */
 const MAX_ROWS = 5_000;
-/** Of a page's first row. */
+/** The position of a page's first row. */
 const positionSchema = z.string().regex(/^\d{1,4}$/);
 
 const sorts = ['customer', 'product', 'quantity', 'events', 'credits'] as const;
