@@ -76,7 +76,7 @@ it('shows a range by month, day or hour, for one customer, product and mode', as
 
 /** Returns the chart's numbers: column names and rows. */
 const chartOf = (text: string) => {
-  const table = text.split('<details class="numbers">')[1]!.split('</details>')[0]!;
+  const table = text.split(/<details class="numbers"[^>]*>/)[1]!.split('</details>')[0]!;
   const columns = [...table.matchAll(/<th scope="col"[^>]*>([^<]*)/g)].map(([, name]) => name);
   return [columns, ...rowsOf(table)];
 };
