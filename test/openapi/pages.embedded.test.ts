@@ -382,6 +382,14 @@ it('lets readers copy each response, and keeps a backslash beside the word befor
   expect(html).not.toMatch(/ \\\n/);
 });
 
+it('shows the market that the paper order buys, and the position that it leaves', async () => {
+  const html = (await (await ask('/docs/paper-trading')).text()).replaceAll(/<[^>]*>/g, '');
+  const [, market, order, position] = html.split(/\n[123]\. /);
+  for (const step of [market, order, position]) expect(step).toContain('KXHIGHNY-26JAN31-B47.5');
+  expect(market).toContain('"yesAsk": "0.3600"');
+  expect(position).toContain('"averagePrice": "0.3625"');
+});
+
 it('leads from each guide to the one before and the one after it', async () => {
   const html = await (await ask('/docs/test-and-live')).text();
   const [, links = ''] = html.split('aria-label="Guides before and after this one"');
