@@ -390,6 +390,14 @@ it('shows the market that the paper order buys, and the position that it leaves'
   expect(position).toContain('"averagePrice": "0.3625"');
 });
 
+it('begins with a new plan, and leaves its own files out of the reference', async () => {
+  const plans = await (await ask('/docs/reference/operator-plans')).text();
+  expect(plans.indexOf('A new plan')).toBeLessThan(plans.indexOf('Repeated: no new version'));
+  const html = await (await ask('/docs/reference/service')).text();
+  expect(html).toContain('/openapi.json');
+  expect(html).not.toMatch(/<code>\/docs/);
+});
+
 it('leads from each guide to the one before and the one after it', async () => {
   const html = await (await ask('/docs/test-and-live')).text();
   const [, links = ''] = html.split('aria-label="Guides before and after this one"');
