@@ -1,3 +1,5 @@
+import { chooseWithArrows } from './arrows.js';
+
 /**
  * How long to wait after a keystroke before searching, in ms. Long enough that typing sends only one or two requests a
  * second.
@@ -48,15 +50,7 @@ function createDialog({ pathname, dataset }) {
   dialog.append(form, results, status, hint);
   document.body.append(dialog);
   const links = () => [...results.querySelectorAll('a')];
-
-  /** The focus stays in the field, so that the reader can go on typing. */
-  let chosen;
-  const choose = (link) => {
-    chosen?.removeAttribute('data-chosen');
-    chosen = link;
-    chosen?.setAttribute('data-chosen', '');
-    chosen?.scrollIntoView({ block: 'nearest' });
-  };
+  const { choose, readChosen } = chooseWithArrows(dialog, links, status);
 
   let timer;
   let latestQuery = '';
@@ -90,6 +84,7 @@ function createDialog({ pathname, dataset }) {
   }
 
   form.addEventListener('submit', (event) => {
+    const chosen = readChosen();
     if (!chosen || resultsQuery !== withoutSecret(input.value.trim())) return;
     event.preventDefault();
     location.assign(chosen.href);
@@ -97,12 +92,6 @@ function createDialog({ pathname, dataset }) {
   dialog.addEventListener('keydown', (event) => {
     // Without this, Escape would only clear the search field.
     if (event.key === 'Escape') dialog.close();
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const all = links();
-    choose(all.at((all.indexOf(chosen) + step) % all.length));
-    status.textContent = chosen?.textContent ?? '';
   });
   // A click on the dialog element itself is a click on its backdrop.
   dialog.addEventListener('click', ({ target }) => {

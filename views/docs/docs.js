@@ -1,4 +1,5 @@
 // Copies code samples and sends example requests. The documentation can be read without JavaScript.
+import { chooseWithArrows } from './arrows.js';
 import { markContents } from './contents.js';
 import { copyButtons } from './copy.js';
 import { followLanguage } from './languages.js';
@@ -57,8 +58,20 @@ function searchWhileTyping() {
   found.dataset.found = '';
   if (!found.isConnected && form.closest('main')) form.after(found);
   else if (!found.isConnected) form.append(found);
+  const status = document.createElement('p');
+  status.className = 'visually-hidden';
+  status.setAttribute('role', 'status');
+  form.append(status);
+  const { choose, readChosen } = chooseWithArrows(q, () => [...found.querySelectorAll('a')], status);
+  form.addEventListener('submit', (event) => {
+    const chosen = readChosen();
+    if (!chosen?.isConnected) return;
+    event.preventDefault();
+    location.assign(chosen.href);
+  });
   let timer;
   q.addEventListener('input', () => {
+    choose();
     clearTimeout(timer);
     timer = setTimeout(() => void show(q.value.trim()), PAUSE_MS);
   });
