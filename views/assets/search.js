@@ -1,4 +1,4 @@
-import { chooseWithArrows } from './arrows.js';
+import { chooseWithArrows, onSearchKeys } from './arrows.js';
 
 /**
  * How long to wait after a keystroke before searching, in ms. Long enough that typing sends only one or two requests a
@@ -25,32 +25,23 @@ export function searchDialog() {
     event.preventDefault();
     open();
   });
-  document.addEventListener('keydown', (event) => {
-    const isTyping = event.target.closest('input, textarea, select, [contenteditable]');
-    const isSlash = event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey;
-    const isCtrlK = event.key?.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey);
-    if (!(isSlash || isCtrlK) || document.querySelector('dialog[open]:not(.search-dialog)')) return;
-    event.preventDefault();
-    open();
-  });
+  onSearchKeys(() => (document.querySelector('dialog[open]:not(.search-dialog)') ? false : open()));
 }
 
 function createDialog({ pathname, dataset }) {
   const input = make('input', { type: 'search', name: 'q', maxLength: 255, autocomplete: 'off', spellcheck: false, placeholder: dataset.search });
   input.setAttribute('aria-label', 'Search');
   const results = make('div', { className: 'search-results' });
-  const status = make('p', { className: 'visually-hidden' });
-  status.setAttribute('role', 'status');
   const hint = make('p', { className: 'quiet search-hint', textContent: '↑ ↓ to choose, Enter to open, Esc to close' });
   const form = make('form', { method: 'get', action: pathname });
   form.setAttribute('role', 'search');
   form.append(input);
   const dialog = make('dialog', { className: 'search-dialog' });
   dialog.setAttribute('aria-label', 'Search');
-  dialog.append(form, results, status, hint);
+  dialog.append(form, results, hint);
   document.body.append(dialog);
   const links = () => [...results.querySelectorAll('a')];
-  const { choose, readChosen } = chooseWithArrows(dialog, links, status);
+  const { choose, readChosen, status } = chooseWithArrows(dialog, links);
 
   let timer;
   let latestQuery = '';
