@@ -29,6 +29,7 @@ const circumstances = {
   old_market_data: 'the last market data is 61 seconds old',
   small_account: 'a paper account begins with one dollar',
   order_rests: 'the Organization has an order resting in the book',
+  position_held: 'the Organization had bought 12 contracts of a market',
   read_market_access: 'the Organization may read markets but not trade',
   trading_live: 'the Organization trades live, and ten dollars were withdrawn from its account at the venue',
 };

@@ -1,6 +1,6 @@
 import { groupBy } from '../core/collections.js';
 import type { Reference } from '../core/reference/described.js';
-import { createSearch } from '../core/reference/search.js';
+import { createSearch, type SearchEntry } from '../core/reference/search.js';
 import { once } from '../core/steps.js';
 import { listTopics } from './documentation-topics.js';
 import {
@@ -46,7 +46,7 @@ export function createDocumentationPages(
   });
 
   async function renderSearch(
-    q: string,
+    { q = '', kind: wanted }: { q?: string | undefined; kind?: SearchEntry['kind'] | undefined },
     error: string | undefined,
     { title, fields }: { title: string; fields?: string[] } = { title: 'Search' },
   ): Promise<Buffer> {
@@ -61,18 +61,18 @@ export function createDocumentationPages(
       error,
       groups:
         found &&
-        [...groupBy(found, ({ kind }) => `${kind}s`)].map(([heading, all]) => ({
-          heading,
-          count: all.length,
-          results: all.slice(0, MAX_RESULTS),
-        })),
+        [...groupBy(found, ({ kind }) => kind)].flatMap(([kind, all]) => {
+          if (wanted && kind !== wanted) return [];
+          const results = wanted ? all : all.slice(0, MAX_RESULTS);
+          return [{ kind, heading: `${kind}s`, count: all.length, results }];
+        }),
     };
     return renderInLayout('search', view, (await describe()).reference);
   }
 
   /** Suggests pages whose titles have the words of the address. */
   const renderMissing = (name: string) =>
-    renderSearch(name.replaceAll('-', ' '), undefined, { title: 'Page not found', fields: ['title'] });
+    renderSearch({ q: name.replaceAll('-', ' ') }, undefined, { title: 'Page not found', fields: ['title'] });
 
   return { renderPage, renderSearch, renderMissing };
 }

@@ -109,7 +109,14 @@ function listFields(
 
 /** Leaves out code blocks. */
 const toText = (html: string): string =>
-  toPlain(html.replaceAll(/<section class="example">[\s\S]*?<\/section>/g, ' ').replaceAll(/<[^>]*>/g, ' '))
+  toPlain(
+    html
+      .replaceAll(/<section class="example">[\s\S]*?<\/section>/g, ' ')
+      .replaceAll(/<\/?(?:a|code|em|span|strong)\b[^>]*>/g, '')
+      .replaceAll(/<\/t[dh]>(?=\s*<t[dh])/g, ' · ')
+      .replaceAll(/<\/tr>(?=\s*<)/g, '; ')
+      .replaceAll(/<[^>]*>/g, ' '),
+  )
     .replaceAll(/\s+/g, ' ')
-    .replaceAll(/ ([.,:;)])/g, '$1')
+    .replaceAll(/ ;/g, ';')
     .trim();

@@ -20,6 +20,7 @@ import { conditional, defineRoute, mountRoutes } from '../core/reference/define-
 import type { OpenApiDocument } from '../core/reference/document.js';
 import type { OwnValues } from '../core/reference/own-examples.js';
 import type { Reference } from '../core/reference/described.js';
+import { kinds } from '../core/reference/search.js';
 import { fontFile, fontSheet } from '../core/pages/stylesheet.js';
 import { createDocumentationPages } from './documentation-pages.js';
 import { topics } from './documentation-topics.js';
@@ -41,6 +42,7 @@ const pageRoute = {
 
 const searchQuery = z.strictObject({
   q: text(100, 0).optional().meta({ description: 'Words to find, up to 100 characters.' }),
+  kind: z.enum(kinds).optional().meta({ description: 'Lists all results of one kind.' }),
 });
 
 /** Built on first request and cached. */
@@ -159,21 +161,21 @@ export function documentationRouter(
       await sendSharedContent(req, res, html);
     },
     async sendSearch(req, res) {
-      const { q, error } = readSearch(req as Request);
+      const { error, ...query } = readSearch(req as Request);
       if (error !== undefined) res.status(400);
       res.setHeader('Cache-Control', 'no-cache');
-      await sendSharedContent(req, res, toPage(await pages.renderSearch(q, error)));
+      await sendSharedContent(req, res, toPage(await pages.renderSearch(query, error)));
     },
     assets,
   });
 }
 
 /** Browsers get the error beside their input. */
-function readSearch(req: Request): { q: string; error: string | undefined } {
+function readSearch(req: Request): z.infer<typeof searchQuery> & { error?: string } {
   // Forms also send empty fields.
   const { q: typed } = req.query;
   try {
-    return { q: parseInput(searchQuery, req.query).q ?? '', error: undefined };
+    return parseInput(searchQuery, req.query);
   } catch (error) {
     if (!prefersHtml(req) || !(error instanceof AppError)) throw error;
     return {
@@ -243,6 +245,7 @@ function listAssets() {
     file('docs/docs.js'),
     file('docs/contents.js'),
     file('docs/languages.js'),
+    file('assets/arrows.js'),
     file('assets/copy.js'),
     file('assets/icon.svg'),
     file('assets/preview.png'),

@@ -120,6 +120,11 @@ it('the search works with the keyboard and without a script', async () => {
     expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe(path);
     expect(await findBarriers(page)).toEqual([]);
   }
+  // The arrows choose a result while the focus stays in the field.
+  await page.getByRole('searchbox').press('ArrowDown');
+  expect(await page.locator('[data-found] [data-chosen]').innerText()).toBe('rate_limited');
+  await page.keyboard.press('Enter');
+  await page.waitForURL('**/docs/errors#rate_limited');
   const plain = await world.visit({ javaScript: false });
   await plain.goto('/docs');
   await plain.getByRole('searchbox').fill('rate_limited');

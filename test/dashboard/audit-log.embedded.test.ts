@@ -122,6 +122,22 @@ describe('an entry', () => {
     expect(links).toContain(`${PAGE}?actor=${user.id}`);
   });
 
+  it('lists only what changed, field by field', async () => {
+    const plan = (amount: number, thresholds: number[]) => ({
+      name: 'Growth',
+      definition: {
+        grants: [{ key: 'credits', amount, every: 'month' }],
+        entitlements: [{ productSlug: 'api', thresholds }],
+      },
+    });
+    const details = { before: plan(1000, [80]), after: plan(1500, [80, 95]) };
+    await write({ action: 'plan.changed', target: 'growth', details });
+    const [row] = (await page()).rows;
+    expect(row).toContain('Definition, grants, credits, amount 1000 → became 1500');
+    expect(row).toContain('Definition, entitlements, api, thresholds 80 → became 80, 95');
+    expect(row).not.toMatch(/Name Growth|every|\{/);
+  });
+
   it('of a key links to the key', async () => {
     const { body } = await owner.browser.send('POST', '/dashboard/api-keys', {
       json: { name: 'Läufer', livemode: false },

@@ -254,6 +254,27 @@ describe('/docs/search', async () => {
     expect((await linksOf(q)).slice(0, 2)).toContain(link);
   });
 
+  it('finds single sign-on by its abbreviation', async () => {
+    expect((await linksOf('sso'))[0]).toContain('SingleSignOn');
+  });
+
+  it('shows some results of each kind, and all of one', async () => {
+    const some = await (await search('key')).text();
+    expect(some).toMatch(/href="\/docs\/search\?q=key&amp;kind=Field">\d+ more/);
+    const all = await (await ask('/docs/search?q=key&kind=Field', html)).text();
+    const count = Number(/Fields: (\d+)/.exec(all)![1]);
+    expect(all.split('<li>\n      <a href="/docs/').length - 1).toBe(count);
+    expect(count).toBeGreaterThan(6);
+    expect((await ask('/docs/search?q=key&kind=Plan', html)).status).toBe(400);
+  });
+
+  it('separates the cells of a table, and keeps code apart from the sentence', async () => {
+    const read = async (q: string) =>
+      (await (await search(q)).text()).replaceAll(/<\/?mark>/g, '').replaceAll('&#39;', "'");
+    expect(await read('lago transaction_id')).toContain('billable metric · metric; transaction_id,');
+    expect(await read('path segments')).toContain('found. . and .. cannot be path segments');
+  });
+
   it('does not search the samples', async () => {
     expect(await linksOf('org_live_stolen')).toEqual([]);
     expect(await linksOf('api-calls curl returns')).toEqual([]);
@@ -380,6 +401,22 @@ it('lets readers copy each response, and keeps a backslash beside the word befor
   expect(html.match(/data-copy="[\w-]+-answer"/g)).toHaveLength(answers.length);
   expect(html).toContain('<span class="nowrap"> \\</span>\n');
   expect(html).not.toMatch(/ \\\n/);
+});
+
+it('shows the market that the paper order buys, and the position that it leaves', async () => {
+  const html = (await (await ask('/docs/paper-trading')).text()).replaceAll(/<[^>]*>/g, '');
+  const [, market, order, position] = html.split(/\n[123]\. /);
+  for (const step of [market, order, position]) expect(step).toContain('KXHIGHNY-26JAN31-B47.5');
+  expect(market).toContain('"yesAsk": "0.3600"');
+  expect(position).toContain('"averagePrice": "0.3625"');
+});
+
+it('begins with a new plan, and leaves its own files out of the reference', async () => {
+  const plans = await (await ask('/docs/reference/operator-plans')).text();
+  expect(plans.indexOf('A new plan')).toBeLessThan(plans.indexOf('Repeated: no new version'));
+  const html = await (await ask('/docs/reference/service')).text();
+  expect(html).toContain('/openapi.json');
+  expect(html).not.toMatch(/<code>\/docs/);
 });
 
 it('leads from each guide to the one before and the one after it', async () => {

@@ -1,3 +1,5 @@
+import { chooseWithArrows, onSearchKeys } from './arrows.js';
+
 /**
  * How long to wait after a keystroke before searching, in ms. Long enough that typing sends only one or two requests a
  * second.
@@ -23,40 +25,23 @@ export function searchDialog() {
     event.preventDefault();
     open();
   });
-  document.addEventListener('keydown', (event) => {
-    const isTyping = event.target.closest('input, textarea, select, [contenteditable]');
-    const isSlash = event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey;
-    const isCtrlK = event.key?.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey);
-    if (!(isSlash || isCtrlK) || document.querySelector('dialog[open]:not(.search-dialog)')) return;
-    event.preventDefault();
-    open();
-  });
+  onSearchKeys(() => (document.querySelector('dialog[open]:not(.search-dialog)') ? false : open()));
 }
 
 function createDialog({ pathname, dataset }) {
   const input = make('input', { type: 'search', name: 'q', maxLength: 255, autocomplete: 'off', spellcheck: false, placeholder: dataset.search });
   input.setAttribute('aria-label', 'Search');
   const results = make('div', { className: 'search-results' });
-  const status = make('p', { className: 'visually-hidden' });
-  status.setAttribute('role', 'status');
   const hint = make('p', { className: 'quiet search-hint', textContent: '↑ ↓ to choose, Enter to open, Esc to close' });
   const form = make('form', { method: 'get', action: pathname });
   form.setAttribute('role', 'search');
   form.append(input);
   const dialog = make('dialog', { className: 'search-dialog' });
   dialog.setAttribute('aria-label', 'Search');
-  dialog.append(form, results, status, hint);
+  dialog.append(form, results, hint);
   document.body.append(dialog);
   const links = () => [...results.querySelectorAll('a')];
-
-  /** The focus stays in the field, so that the reader can go on typing. */
-  let chosen;
-  const choose = (link) => {
-    chosen?.removeAttribute('data-chosen');
-    chosen = link;
-    chosen?.setAttribute('data-chosen', '');
-    chosen?.scrollIntoView({ block: 'nearest' });
-  };
+  const { choose, readChosen, status } = chooseWithArrows(dialog, links);
 
   let timer;
   let latestQuery = '';
@@ -90,6 +75,7 @@ function createDialog({ pathname, dataset }) {
   }
 
   form.addEventListener('submit', (event) => {
+    const chosen = readChosen();
     if (!chosen || resultsQuery !== withoutSecret(input.value.trim())) return;
     event.preventDefault();
     location.assign(chosen.href);
@@ -97,12 +83,6 @@ function createDialog({ pathname, dataset }) {
   dialog.addEventListener('keydown', (event) => {
     // Without this, Escape would only clear the search field.
     if (event.key === 'Escape') dialog.close();
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const all = links();
-    choose(all.at((all.indexOf(chosen) + step) % all.length));
-    status.textContent = chosen?.textContent ?? '';
   });
   // A click on the dialog element itself is a click on its backdrop.
   dialog.addEventListener('click', ({ target }) => {

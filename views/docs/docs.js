@@ -1,4 +1,5 @@
 // Copies code samples and sends example requests. The documentation can be read without JavaScript.
+import { chooseWithArrows, onSearchKeys } from './arrows.js';
 import { markContents } from './contents.js';
 import { copyButtons } from './copy.js';
 import { followLanguage } from './languages.js';
@@ -14,7 +15,7 @@ copyButtons(document);
 followLanguage();
 markContents();
 collapseOperations();
-searchKeys();
+onSearchKeys(() => document.querySelector('main input[name="q"], .docs-search input').select());
 searchWhileTyping();
 for (const form of document.querySelectorAll('form[data-try]')) prepare(form);
 
@@ -37,18 +38,6 @@ function collapseOperations() {
   if (narrow.matches) wanted()?.scrollIntoView();
 }
 
-/** `/` and Ctrl+K focus the search field. */
-function searchKeys() {
-  document.addEventListener('keydown', (event) => {
-    const isTyping = event.target.closest('input, textarea, select');
-    const isSlash = event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey;
-    const isCtrlK = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey);
-    if (!isSlash && !isCtrlK) return;
-    event.preventDefault();
-    document.querySelector('main input[name="q"], .docs-search input').select();
-  });
-}
-
 /** Shows the results below the search field: in the page about searching, elsewhere above the page. */
 function searchWhileTyping() {
   const form = document.querySelector('main .docs-search') ?? document.querySelector('.docs-search');
@@ -57,8 +46,16 @@ function searchWhileTyping() {
   found.dataset.found = '';
   if (!found.isConnected && form.closest('main')) form.after(found);
   else if (!found.isConnected) form.append(found);
+  const { choose, readChosen } = chooseWithArrows(form, () => [...found.querySelectorAll('a')]);
+  form.addEventListener('submit', (event) => {
+    const chosen = readChosen();
+    if (!chosen?.isConnected) return;
+    event.preventDefault();
+    location.assign(chosen.href);
+  });
   let timer;
   q.addEventListener('input', () => {
+    choose();
     clearTimeout(timer);
     timer = setTimeout(() => void show(q.value.trim()), PAUSE_MS);
   });

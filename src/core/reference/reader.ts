@@ -44,7 +44,7 @@ const MAX_ROUTES_ON_PAGE = 15;
 export const listGroups = ({ tags, routes }: Pick<Reference, 'tags' | 'routes'>) =>
   Object.entries<string>(tags).map(([tag, description]) => {
     const id = toId(tag);
-    const own = routes.filter((route) => route.tag === tag);
+    const own = routes.filter((route) => route.tag === tag && !route.path.startsWith('/docs'));
     return {
       id,
       tag: tag as Tag,

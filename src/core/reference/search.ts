@@ -1,7 +1,9 @@
 import MiniSearch from 'minisearch';
 
+export const kinds = ['Guide', 'Request', 'Error', 'Message', 'Field'] as const;
+
 export interface SearchEntry {
-  kind: 'Guide' | 'Request' | 'Error' | 'Message' | 'Field';
+  kind: (typeof kinds)[number];
   title: string;
   /** Other names, which count like the title and are not shown. */
   words?: readonly string[];
@@ -36,6 +38,7 @@ const synonyms = new Map(
     node: ['typescript'],
     overage: ['overdraft'],
     quota: ['cap', 'limit'],
+    sso: ['single'],
     tenant: ['organization', 'customer'],
     workspace: ['organization'],
   }).map(([word, others]) => [stemOf(word), others]),

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { findPeople, listAuditRows, type AuditRow } from '../../accounts/audit/queries.js';
 import { findOperatorNames } from '../../accounts/identity/users/queries.js';
 import type { Orm } from '../../core/db/client.js';
@@ -144,11 +145,7 @@ function toFacts({ before, after, ...others }: Record<string, unknown>): Fact[] 
 function toChanges(before: unknown, after: unknown): Fact[] {
   if (isFields(before) && isFields(after)) {
     const names = new Set([...Object.keys(before), ...Object.keys(after)]);
-    return [...names].map((name) => ({
-      label: toLabel(name),
-      from: toValue(before[name]),
-      to: toValue(after[name]),
-    }));
+    return [...names].flatMap((name) => listChanged(toWords(name), before[name], after[name]));
   }
   const both = { ...(before === undefined ? {} : { before }), ...(after === undefined ? {} : { after }) };
   return Object.entries(both).flatMap(([name, fields]) =>
@@ -158,6 +155,24 @@ function toChanges(before: unknown, after: unknown): Fact[] {
         )
       : [fact(name, fields)],
   );
+}
+
+/** Lists changed fields of objects and lists one by one. */
+function listChanged(path: string, before: unknown, after: unknown): Fact[] {
+  if (isDeepStrictEqual(before, after)) return [];
+  const [was, will] = [toFields(before), toFields(after)];
+  if (!was || !will) return [{ label: capitalize(path), from: toValue(before), to: toValue(after) }];
+  const names = new Set([...Object.keys(was), ...Object.keys(will)]);
+  return [...names].flatMap((name) => listChanged(`${path}, ${toWords(name)}`, was[name], will[name]));
+}
+
+/** Items of a list are named by their key or slug. */
+function toFields(value: unknown): Record<string, unknown> | undefined {
+  if (value === undefined) return {};
+  if (!Array.isArray(value)) return isFields(value) ? value : undefined;
+  if (!value.every(isFields)) return undefined;
+  const nameOf = (item: object) => Object.entries(item).find(([name]) => /^key$|slug$/i.test(name))?.[1];
+  return Object.fromEntries(value.map((item, i) => [nameOf(item) ?? i + 1, item] as [string, unknown]));
 }
 
 function fact(name: string, value: unknown): Fact {
@@ -173,10 +188,9 @@ function fact(name: string, value: unknown): Fact {
 const isFields = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-function toLabel(name: string): string {
-  const words = name.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
+const toWords = (name: string): string => name.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
+const capitalize = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
+const toLabel = (name: string): string => capitalize(toWords(name));
 
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
@@ -188,6 +202,6 @@ function toValue(value: unknown): FactValue {
     return at && !Number.isNaN(at.getTime()) ? { at } : { text: value, isNone: false };
   }
   const isPlainList =
-    Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string');
+    Array.isArray(value) && value.length > 0 && value.every((item) => typeof item !== 'object');
   return { text: isPlainList ? value.join(', ') : JSON.stringify(value), isNone: false };
 }

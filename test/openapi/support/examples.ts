@@ -12,6 +12,7 @@ import { CLOCK_OFF } from '../../../src/core/reference/problem-examples.js';
 import { tradingOrders } from '../../../src/markets/ledger/orders-table.js';
 import { openPaperAccount } from '../../../src/markets/ledger/queries.js';
 import { DOLLAR } from '../../../src/markets/market/money.js';
+import { exampleWorld as tradingWorld } from '../../../src/markets/reference/example-world.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 import { everything, leadingStations } from '../../../src/markets/venue/simulation/world.js';
 import { startFakeVenue } from '../../markets/support/fake-venue.js';
@@ -66,6 +67,7 @@ class Examples {
     await this.withdrawAccess(example.circumstance);
     await this.placeStandingOrder(example.circumstance);
     const service = await this.serviceIn(route, example.circumstance ?? 'healthy');
+    if (example.circumstance === 'position_held') await this.buy(service);
     // People always sign in on the healthy service, regardless of the example's circumstance.
     const credentials = presentCredential((await this.serviceIn(route, 'healthy')).url, this.jar);
     for (const earlier of example.before ?? [])
@@ -100,6 +102,22 @@ class Examples {
     const { orgId, createdAt: at } = restingOrder;
     await openPaperAccount(this.db.orm, { orgId, cash: 10_000n * DOLLAR, at });
     await this.db.orm.insert(tradingOrders).values(restingOrder).onConflictDoNothing();
+  }
+
+  private async buy({ url }: TestService): Promise<void> {
+    this.isWorldFresh = false;
+    const { keys, markets } = tradingWorld;
+    const { ticker } = markets.today.traded;
+    const response = await fetch(`${url}/trade`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${keys.traderKey.secret}`,
+        'content-type': 'application/json',
+        'idempotency-key': 'ny-jan31-1',
+      },
+      body: JSON.stringify({ ticker, side: 'yes', action: 'buy', contracts: 12, limitPrice: '0.3700' }),
+    });
+    if (response.status !== 201) throw new Error(await response.text());
   }
 
   private async serviceIn(
