@@ -423,3 +423,21 @@ it('on a phone, a market without a chosen ticket leaves it out', async () => {
   expect(await page.locator('#ticket-head').isVisible()).toBe(false);
   expect(await page.locator('.ladder').isVisible()).toBe(true);
 });
+
+it.each([1180, 1280, 1366])('at %i px, a ladder with every edge is within its card', async (width) => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser, viewport: { width, height: 900 } });
+  const { station, date } = findMarket();
+  await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
+  const beyond = await page.evaluate<number>(`{
+    for (const quoted of document.querySelectorAll('.ladder .quoted')) {
+      quoted.querySelector('strong')?.replaceChildren('99.5¢');
+      quoted.insertAdjacentHTML('beforeend', '<span class="badge" data-tone="info">Hedge</span>');
+    }
+    const { right } = document.querySelector('.ladder').closest('.card').getBoundingClientRect();
+    [...document.querySelectorAll('.ladder :is(th, td, .badge)')].filter(
+      (part) => part.getBoundingClientRect().right > right,
+    ).length;
+  }`);
+  expect(beyond).toBe(0);
+});
