@@ -393,6 +393,8 @@ it.each([
     expect(x).toBeCloseTo(list!.x);
     expect(x + width).toBeCloseTo(ticket!.x + ticket!.width);
   }
+  // A select of the ticket's whole width cuts no order type.
+  expect((await boxOf('[name=timeInForce]')).width).toBeCloseTo((await boxOf('form#ticket')).width);
   // A window of 900 px shows the order, its button and its cost.
   const cost = await boxOf('.bill .sum');
   expect(cost.y + cost.height - ticket!.y).toBeLessThan(640);
