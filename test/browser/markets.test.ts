@@ -95,8 +95,14 @@ it('the quote follows the form, and no order can be placed before it is current'
   await page.getByLabel('Contracts').fill('');
   await expect.poll(() => place.isEnabled()).toBe(false);
   expect(await page.locator('#ticket .error').count()).toBe(0);
+  // The old quote would contradict the field.
+  expect(await page.locator('#review-title').isVisible()).toBe(false);
   await page.keyboard.press('Tab');
-  await page.locator('#ticket .error', { hasText: 'Must be a number of contracts' }).waitFor();
+  const error = page.locator('#ticket .error', { hasText: 'From 0.01 to 1,000' });
+  await error.waitFor();
+  expect((await error.boundingBox())!.width).toBeCloseTo(
+    (await page.locator('form#ticket').boundingBox())!.width,
+  );
   await page.getByRole('heading', { name: 'No quote' }).waitFor();
   expect(await place.count()).toBe(0);
   await page.getByLabel('Contracts').fill('2');

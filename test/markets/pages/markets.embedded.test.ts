@@ -679,11 +679,11 @@ it('the ticket starts with the best ask and shows the cost before the order is s
 it.each([
   {
     query: 'contracts=0',
-    says: 'Must be a number of contracts from 0.01 to 1,000 (your risk limit for one order) with at most two decimals.',
+    says: 'From 0.01 to 1,000 (your risk limit for one order), at most two decimals.',
   },
   {
     query: 'contracts=%00',
-    says: 'Must be a number of contracts from 0.01 to 1,000 (your risk limit for one order) with at most two decimals.',
+    says: 'From 0.01 to 1,000 (your risk limit for one order), at most two decimals.',
   },
   { query: 'limitPrice=55.5', says: 'Must be a multiple of 1¢ here.' },
   { query: 'limitPrice=%3Cb%3E', says: 'Must be more than 0 and less than 100 cents, like 42.' },
@@ -1130,7 +1130,7 @@ it('a limit that stops an order is explained in a sentence, without the name of 
 });
 
 it.each([
-  { changes: { contracts: '1e9' }, says: 'Must be a number of contracts' },
+  { changes: { contracts: '1e9' }, says: 'From 0.01 to 1,000 (your risk limit for one order)' },
   { changes: { contracts: '' }, says: 'Required' },
   { changes: { limitPrice: '4\u0000' }, says: 'Must be more than 0 and less than 100 cents, like 42.' },
   { changes: { side: 'both' }, says: 'Nothing was changed. Please correct this field' },
