@@ -215,6 +215,11 @@ it('new prices arrive automatically and keep the focus and open details', async 
   // The choice stays for the next city, and arrows change it.
   await page.getByRole('navigation', { name: 'Opportunities' }).getByRole('link').last().click();
   await page.locator('.opportunities li:last-child [aria-current]').waitFor();
+  const isCut = `{
+    const list = document.querySelector('.opportunities');
+    [...list.querySelectorAll('h3, a')].every((row) => row.offsetTop !== list.scrollTop) && list.scrollTop > 0;
+  }`;
+  expect(await page.evaluate(isCut)).toBe(false);
   expect(await price.isChecked()).toBe(true);
   await price.press('ArrowLeft');
   await page.locator('#distribution-numbers').waitFor();
