@@ -159,11 +159,14 @@ function toSubject(market: ListedMarket) {
       },
     };
   }
-  const { date } = market;
+  const { date, kind, label } = market;
   const city = cityOf(market);
+  // The question stands beside the ticket.
+  const short = date && kind === 'rain' && city === label && `${kindNames[kind]}, ${city}`;
+  const about = [!short && kindNames[kind], !short && city, date && formatClimateDay(date)];
   return {
-    heading: unplacedTitle(market),
-    about: `${[kindNames[market.kind], city, date && formatClimateDay(date)].filter(Boolean).join(', ')}.`,
+    heading: short || unplacedTitle(market),
+    about: `${about.filter(Boolean).join(', ')}.`,
     back: { href: overviewAddress('others'), text: 'All other markets' },
   };
 }

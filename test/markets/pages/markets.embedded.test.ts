@@ -377,6 +377,10 @@ describe('a market without a place', () => {
     // Other is chosen, and so is the first of its markets, with its price line.
     expect(page.text).toMatch(/href="[^"]*kind=others" aria-current="true"/);
     expect(page.text).toContain('id="price-title"');
+    // Its question is the heading, and the ticket names it in short.
+    expect(page.text.match(/<h2[^>]*>Will it rain/g)).toHaveLength(1);
+    expect(page.text).toMatch(/<h2>Rain, [A-Z][\w ]+<\/h2>/);
+    expect(page.text.match(/<blockquote/g)).toHaveLength(1);
     expect(linksOf(page)).toContain(`${PATH}/${rain().ticker}?side=yes&action=buy`);
     const found = textOf(await getPage(owner.browser, `${PATH}?kind=others&q=RAIN+denver`));
     expect(found).toContain('Denver');
