@@ -95,8 +95,14 @@ it('the quote follows the form, and no order can be placed before it is current'
   await page.getByLabel('Contracts').fill('');
   await expect.poll(() => place.isEnabled()).toBe(false);
   expect(await page.locator('#ticket .error').count()).toBe(0);
+  // The old quote would contradict the field.
+  expect(await page.locator('#review-title').isVisible()).toBe(false);
   await page.keyboard.press('Tab');
-  await page.locator('#ticket .error', { hasText: 'Must be a number of contracts' }).waitFor();
+  const error = page.locator('#ticket .error', { hasText: 'From 0.01 to 1,000' });
+  await error.waitFor();
+  expect((await error.boundingBox())!.width).toBeCloseTo(
+    (await page.locator('form#ticket').boundingBox())!.width,
+  );
   await page.getByRole('heading', { name: 'No quote' }).waitFor();
   expect(await place.count()).toBe(0);
   await page.getByLabel('Contracts').fill('2');
@@ -209,6 +215,11 @@ it('new prices arrive automatically and keep the focus and open details', async 
   // The choice stays for the next city, and arrows change it.
   await page.getByRole('navigation', { name: 'Opportunities' }).getByRole('link').last().click();
   await page.locator('.opportunities li:last-child [aria-current]').waitFor();
+  const isCut = `{
+    const list = document.querySelector('.opportunities');
+    [...list.querySelectorAll('h3, a')].every((row) => row.offsetTop !== list.scrollTop) && list.scrollTop > 0;
+  }`;
+  expect(await page.evaluate(isCut)).toBe(false);
   expect(await price.isChecked()).toBe(true);
   await price.press('ArrowLeft');
   await page.locator('#distribution-numbers').waitFor();
@@ -393,6 +404,8 @@ it.each([
     expect(x).toBeCloseTo(list!.x);
     expect(x + width).toBeCloseTo(ticket!.x + ticket!.width);
   }
+  // A select of the ticket's whole width cuts no order type.
+  expect((await boxOf('[name=timeInForce]')).width).toBeCloseTo((await boxOf('form#ticket')).width);
   // A window of 900 px shows the order, its button and its cost.
   const cost = await boxOf('.bill .sum');
   expect(cost.y + cost.height - ticket!.y).toBeLessThan(640);
@@ -422,4 +435,22 @@ it('on a phone, a market without a chosen ticket leaves it out', async () => {
   await page.goto('/dashboard/markets?station=KMIA');
   expect(await page.locator('#ticket-head').isVisible()).toBe(false);
   expect(await page.locator('.ladder').isVisible()).toBe(true);
+});
+
+it.each([1180, 1280, 1366])('at %i px, a ladder with every edge is within its card', async (width) => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser, viewport: { width, height: 900 } });
+  const { station, date } = findMarket();
+  await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
+  const beyond = await page.evaluate<number>(`{
+    for (const quoted of document.querySelectorAll('.ladder .quoted')) {
+      quoted.querySelector('strong')?.replaceChildren('99.5¢');
+      quoted.insertAdjacentHTML('beforeend', '<span class="badge" data-tone="info">Hedge</span>');
+    }
+    const { right } = document.querySelector('.ladder').closest('.card').getBoundingClientRect();
+    [...document.querySelectorAll('.ladder :is(th, td, .badge)')].filter(
+      (part) => part.getBoundingClientRect().right > right,
+    ).length;
+  }`);
+  expect(beyond).toBe(0);
 });

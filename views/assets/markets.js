@@ -206,7 +206,11 @@ function tick() {
 function showChosen() {
   const list = document.querySelector('.opportunities');
   const { offsetTop = 0, offsetHeight = 0 } = list?.querySelector('[aria-current]') ?? {};
-  if (list && offsetTop + offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = offsetTop - list.clientHeight / 2;
+  if (list && offsetTop + offsetHeight > list.scrollTop + list.clientHeight) {
+    // The first row is whole.
+    const rows = [...list.querySelectorAll('h3, a')].map((row) => row.offsetTop);
+    list.scrollTop = rows.find((top) => top > offsetTop - list.clientHeight / 2);
+  }
   const views = [...document.querySelectorAll('[name=view]')];
   if (views[0] && !views.some(({ checked }) => checked)) views[0].checked = true;
 }

@@ -143,10 +143,11 @@ function toChance(
 
 const noQuote = { why: undefined, quote: undefined };
 
-/** The market whose outcome is least certain among the likely ones. Undefined if the event takes no orders. */
+/** The market whose outcome is least certain, of those with offers of YES if any. Undefined if the event takes no orders. */
 export function findLikeliest({ forecasts }: Snapshot, event: MarketEvent): Market | undefined {
   const probabilities = forecastOf(forecasts, event)?.probabilities;
-  const chance = ({ ticker }: Market) => Math.abs((probabilities?.get(ticker) ?? 0) - 0.5);
+  const chance = ({ ticker, yesAsk }: Market) =>
+    Math.abs((probabilities?.get(ticker) ?? 0) - 0.5) + Number(yesAsk === null);
   return event.markets.filter(takesOrders).toSorted((a, b) => chance(a) - chance(b))[0];
 }
 

@@ -44,7 +44,8 @@ const schema = z.object({
 export const ticketFields = Object.keys(schema.shape) as (keyof z.infer<typeof schema>)[];
 
 export function fillTicket(given: FormFields, book: OrderBook, held: Holding | undefined) {
-  const side = readWord(given, 'side', ['yes', 'no'], held && given.action === 'sell' ? held.side : 'yes');
+  const offered = asksOf(book, 'yes').length === 0 && asksOf(book, 'no').length > 0 ? 'no' : 'yes';
+  const side = readWord(given, 'side', ['yes', 'no'], held && given.action === 'sell' ? held.side : offered);
   const action = readWord(given, 'action', ['buy', 'sell'], 'buy');
   const toSell = action === 'sell' && held?.side === side ? held.contracts : undefined;
   const levels = (action === 'buy' ? asksOf : bidsOf)(book, side as Side);

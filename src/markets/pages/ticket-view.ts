@@ -19,7 +19,7 @@ import { isFairPrice } from '../settlement/settlement-event.js';
 import { unplacedTitle } from './overview-view.js';
 import type { Review, ReviewInput } from './review.js';
 import { bestPrice, ticketFields } from './ticket-form.js';
-import { addCounts, isCount, MAX_CONTRACTS, perContract } from '../market/contracts.js';
+import { addCounts, isCount, MIN_CONTRACTS, ORDER_SIZE, perContract } from '../market/contracts.js';
 import { feeRuleOf } from '../market/fees.js';
 import type { RiskLimits } from '../risk/limits.js';
 import type { TradingSwitch } from '../risk/switches.js';
@@ -86,13 +86,11 @@ export function toTicketView(input: TicketInput) {
   };
 }
 
-/** The range that a message names ends at the Organization's own limit. */
+/** The range ends at the Organization's own limit. */
 function withOwnLimit(form: FormState, most: number): FormState {
   const { contracts, ...errors } = form.errors;
-  const own = `${formatDecimal(most)} (your risk limit for one order)`;
-  return contracts === undefined
-    ? form
-    : { ...form, errors: { contracts: contracts.replace(formatDecimal(MAX_CONTRACTS), own), ...errors } };
+  const own = `From ${MIN_CONTRACTS} to ${formatDecimal(most)} (your risk limit for one order), at most two decimals.`;
+  return contracts?.includes(ORDER_SIZE.slice(1)) ? { ...form, errors: { contracts: own, ...errors } } : form;
 }
 
 /** Null while the market can still take orders. */
@@ -161,11 +159,14 @@ function toSubject(market: ListedMarket) {
       },
     };
   }
-  const { date } = market;
+  const { date, kind, label } = market;
   const city = cityOf(market);
+  // The question stands beside the ticket.
+  const short = date && kind === 'rain' && city === label && `${kindNames[kind]}, ${city}`;
+  const about = [!short && kindNames[kind], !short && city, date && formatClimateDay(date)];
   return {
-    heading: unplacedTitle(market),
-    about: `${[kindNames[market.kind], city, date && formatClimateDay(date)].filter(Boolean).join(', ')}.`,
+    heading: short || unplacedTitle(market),
+    about: `${about.filter(Boolean).join(', ')}.`,
     back: { href: overviewAddress('others'), text: 'All other markets' },
   };
 }

@@ -182,6 +182,15 @@ describe('for an hour', () => {
       ]),
     );
     expect([...implied.values()]).toEqual([0.72, 0.4, 0.12]);
+    // With a low bid of its own, a threshold is still at least as likely as the next one.
+    const wide = impliedProbabilities(
+      hour([
+        [80, 99],
+        [98, 99],
+        [10, 14],
+      ]),
+    );
+    expect([...wide.values()]).toEqual([0.985, 0.985, 0.12]);
   });
 
   it('bars start at their degree, and name the threshold that each passes', () => {

@@ -377,6 +377,10 @@ describe('a market without a place', () => {
     // Other is chosen, and so is the first of its markets, with its price line.
     expect(page.text).toMatch(/href="[^"]*kind=others" aria-current="true"/);
     expect(page.text).toContain('id="price-title"');
+    // Its question is the heading, and the ticket names it in short.
+    expect(page.text.match(/<h2[^>]*>Will it rain/g)).toHaveLength(1);
+    expect(page.text).toMatch(/<h2>Rain, [A-Z][\w ]+<\/h2>/);
+    expect(page.text.match(/<blockquote/g)).toHaveLength(1);
     expect(linksOf(page)).toContain(`${PATH}/${rain().ticker}?side=yes&action=buy`);
     const found = textOf(await getPage(owner.browser, `${PATH}?kind=others&q=RAIN+denver`));
     expect(found).toContain('Denver');
@@ -679,11 +683,11 @@ it('the ticket starts with the best ask and shows the cost before the order is s
 it.each([
   {
     query: 'contracts=0',
-    says: 'Must be a number of contracts from 0.01 to 1,000 (your risk limit for one order) with at most two decimals.',
+    says: 'From 0.01 to 1,000 (your risk limit for one order), at most two decimals.',
   },
   {
     query: 'contracts=%00',
-    says: 'Must be a number of contracts from 0.01 to 1,000 (your risk limit for one order) with at most two decimals.',
+    says: 'From 0.01 to 1,000 (your risk limit for one order), at most two decimals.',
   },
   { query: 'limitPrice=55.5', says: 'Must be a multiple of 1¢ here.' },
   { query: 'limitPrice=%3Cb%3E', says: 'Must be more than 0 and less than 100 cents, like 42.' },
@@ -1130,7 +1134,7 @@ it('a limit that stops an order is explained in a sentence, without the name of 
 });
 
 it.each([
-  { changes: { contracts: '1e9' }, says: 'Must be a number of contracts' },
+  { changes: { contracts: '1e9' }, says: 'From 0.01 to 1,000 (your risk limit for one order)' },
   { changes: { contracts: '' }, says: 'Required' },
   { changes: { limitPrice: '4\u0000' }, says: 'Must be more than 0 and less than 100 cents, like 42.' },
   { changes: { side: 'both' }, says: 'Nothing was changed. Please correct this field' },

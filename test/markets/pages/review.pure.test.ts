@@ -241,6 +241,8 @@ it('a ticket starts with the best price of its side, and a sale with the holding
     // Six sell to a bid at 58, and the seventh to one at 57.
     limitPrice: '57',
   });
+  // The only offer is of NO.
+  expect(fillTicket({}, { ...book, no: [] }, undefined).side).toBe('no');
   expect(fillTicket({ side: '<script>' }, { yes: [], no: [] }, undefined)).toMatchObject({
     side: 'yes',
     limitPrice: '',
