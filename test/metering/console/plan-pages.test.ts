@@ -619,3 +619,25 @@ trial: { days: 14 }`;
     expect((await post(page, { name: 'Five', slug: other, plan })).status).toBe(303);
   });
 });
+
+it('a customer’s plan says since when the customer is on it, and the log from which plan it came', async () => {
+  const product = await createProduct(database.db, { name: 'Tiles' });
+  const { slug } = await createOrganization(database.db);
+  const own = `/console/customers/${slug}`;
+  const start = service.clock.now();
+  for (const [name, quantity] of [
+    ['Growth', 70],
+    ['Team', 80_000],
+  ] as const) {
+    const definition = `entitlements: [{ productSlug: ${product.slug}, limits: [{ quantity: ${quantity}, window: calendar_day, enforcement: warn }] }]`;
+    const plan = `${name.toLowerCase()}-${slug}`;
+    await post('/console/new-plan', { name, slug: plan, definition, step: 'save' });
+    await post(`${own}/plan`, { plan, step: 'save' });
+    service.clock.advance(HOUR_MS);
+  }
+  const since = new Date(start + HOUR_MS).toISOString().slice(0, 16);
+  expect(await get(`${own}/plan`)).toMatch(new RegExp(`<dt>Since</dt>\\s*<dd>\\s*<time datetime="${since}`));
+  const words = (await get(`${own}/audit-log`)).replaceAll(/<[^>]*>/g, '').replaceAll(/\s+/g, ' ');
+  expect(words).toContain('Moved the customer from Growth to Team');
+  expect(words).toContain('Changed the entitlement to Tiles: each day (UTC) 70 → 80,000,');
+});
