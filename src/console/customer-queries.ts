@@ -48,7 +48,7 @@ export interface Customer {
   expiringKeys: number;
   /** The latest delivery failed, or the service disabled the endpoint. */
   failingWebhooks: number;
-  /** All members during the last day. */
+  /** All members during the last day. Fewer than 5 wrong passwords are typing errors. */
   failed: FailedSignIns;
 }
 
@@ -186,7 +186,7 @@ async function readCustomers(orm: Orm, nowMs: number, which: SQL): Promise<Custo
       select m.org_id, json_build_object('passwords', sum(f.passwords), 'codes', sum(f.codes)) as failed
       from page join memberships m on m.org_id = page.id join failed_sign_ins f using (user_id)
       where f.hour >= ${failedSince(nowMs).toISOString()}::timestamptz
-      group by m.org_id
+      group by m.org_id having sum(f.passwords) >= 5 or sum(f.codes) > 0
     ), owned as materialized (
       select m.org_id, min(u.email) as owner, (array_agg(u.name order by u.email))[1] as name, count(*)::int as count from memberships m join users u on u.id = m.user_id
       where m.org_id in (select id from page) and m.role = 'owner' group by 1

@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { apiKeys } from '../../src/accounts/api-keys/table.js';
+import { failedSignIns } from '../../src/accounts/identity/table.js';
 import { operatorLog } from '../../src/accounts/audit/table.js';
 import { organizations } from '../../src/accounts/organizations/table.js';
 import { customerSummary } from '../../src/metering/console/customer-summary.js';
@@ -8,7 +9,7 @@ import { entitlements, products } from '../../src/metering/entitlements/table.js
 import { usageTotals } from '../../src/metering/ingestion/table.js';
 import { organizationPlans } from '../../src/metering/plans/table.js';
 import { capNotices } from '../../src/metering/notices/table.js';
-import { DAY_MS, monthOf } from '../../src/core/time.js';
+import { DAY_MS, HOUR_MS, monthOf } from '../../src/core/time.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
 import { createKey, createOrganization, uniqueSlug } from '../support/fixtures.js';
 import { newId } from '../../src/core/ids.js';
@@ -155,6 +156,14 @@ describe('the list of customers', () => {
     const text = await open('/console?signal=sign-ins');
     expect(slugsOn(text)).toEqual([later.slug]);
     expect(text).toContain('1 wrong code');
+    const mistyped = await createUser(db);
+    await addMember(db, soon.id, mistyped.id, 'member');
+    const hour = new Date(Math.floor(clock.now() / HOUR_MS) * HOUR_MS);
+    await db.orm.insert(failedSignIns).values({ userId: mistyped.id, hour, passwords: 4 });
+    const its = `/console/customers/${soon.slug}`;
+    expect(await open(its)).not.toContain('4 wrong passwords');
+    await db.orm.update(failedSignIns).set({ passwords: 5 }).where(eq(failedSignIns.userId, mistyped.id));
+    expect(await open(its)).toContain('5 wrong passwords');
   });
 
   it('shows who is out of credits, and whose webhooks fail', async () => {
@@ -337,7 +346,9 @@ describe('the list of customers', () => {
     expect(sent.status).toBe(202);
     const silent = slugsOn(await openLater('/console?signal=silent'));
     expect(made.map(({ slug }) => silent.includes(slug))).toEqual([true, false, false]);
-    expect(await open(`/console/customers/${later.slug}`)).toContain('/keys">No events yet</a>');
+    expect(await open(`/console/customers/${later.slug}`)).toMatch(
+      /data-tone="info"[^>]+\/keys">No events yet</,
+    );
   });
 
   it('counts a new customer at once', async () => {
@@ -840,6 +851,10 @@ describe('a customer', () => {
     const key = await createKey(db, own.id, { name: '<b>key' });
     const text = await open(`/console/customers/${own.slug}/keys`);
     expect([text.includes('&lt;b&gt;key'), text.includes(key.secret)]).toEqual([true, false]);
+    expect(text).toMatch(/data-label="Created"><div><bdi>\d+ \w+ \d{4}<\/bdi>/);
+    const successor = await createKey(db, own.id);
+    await db.orm.update(apiKeys).set({ rotatedFromId: key.id }).where(eq(apiKeys.id, successor.id));
+    expect(await open(`/console/customers/${own.slug}/keys`)).toMatch(/<bdi>replaces \S+…<\/bdi>/);
     expect((await post(`/console/customers/${other.slug}/keys/${key.id}/revoke`)).status).toBe(404);
     expect((await post(`/console/customers/${own.slug}/keys/${key.id}/revoke`)).status).toBe(303);
     const { status } = await fetch(`${service.url}/api/key`, {

@@ -12,6 +12,8 @@ export interface LoggedAction {
   email: string | null;
   /** The name behind a target that is a slug. */
   name?: string | undefined;
+  /** Likewise of an earlier target, which the details name. */
+  earlierName?: string | undefined;
 }
 
 type FindNames = (orm: Orm, slugs: readonly string[]) => Promise<{ slug: string; name: string }[]>;
@@ -36,19 +38,27 @@ export const joinWordings = (wordings: readonly Wording[]): Wording =>
   }));
 
 /** For pages. Exports keep the slugs. */
-export async function nameTargets<T extends Pick<LoggedAction, 'action' | 'target'>>(
+export async function nameTargets<T extends Pick<LoggedAction, 'action' | 'target' | 'details'>>(
   orm: Orm,
   { names = {} }: Wording,
   rows: readonly T[],
-): Promise<(T & { name: string | undefined })[]> {
+): Promise<(T & Pick<LoggedAction, 'name' | 'earlierName'>)[]> {
   const finderOf = ({ action }: T) => own(names, action) ?? own(names, nounOf(action));
   const named = new Map<FindNames | undefined, Map<string, string>>();
   for (const [find, some] of groupBy(rows, finderOf)) {
-    const found = find ? await find(orm, [...new Set(some.map(({ target }) => target))]) : [];
+    const slugs = new Set(some.flatMap((row) => [row.target, earlierTarget(row)]));
+    const found = find ? await find(orm, [...slugs]) : [];
     named.set(find, toNames(found));
   }
-  return rows.map((row) => ({ ...row, name: named.get(finderOf(row))?.get(row.target) }));
+  return rows.map((row) => {
+    const nameOf = (slug: string) => named.get(finderOf(row))?.get(slug);
+    return { ...row, name: nameOf(row.target), earlierName: nameOf(earlierTarget(row)) };
+  });
 }
+
+/** Its field has the name of the action's noun. */
+export const earlierTarget = ({ action, details }: Pick<LoggedAction, 'action' | 'details'>): string =>
+  textOf(details.before, nounOf(action));
 
 const nounOf = (action: string): string => action.split('.', 1)[0]!;
 

@@ -256,7 +256,7 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       ...toFlag('warn', signals.near && !signals.over, 'Near a cap', capPath),
       ...toFlag('warn', trial?.isSoon, trial?.flag ?? '', '/plan'),
       ...toFlag('warn', isSilent && last, last ? `No events for ${daysOf(last, now)} days` : '', '/keys'),
-      ...toFlag(isSilent ? 'warn' : 'info', use && !last, 'No events yet', '/keys'),
+      ...toFlag('info', use && !last, 'No events yet', '/keys'),
     ],
     latest: { label: 'Last event', at: last },
     data: {

@@ -1,4 +1,5 @@
 import {
+  earlierTarget,
   fieldOf,
   linkTo,
   mode,
@@ -9,9 +10,10 @@ import {
   type Wording,
 } from '../../accounts/audit/wording.js';
 import { formatCount, formatDay, formatDecimal, formatMonth, formatTime } from '../../core/pages/format.js';
-import { defaultThresholds } from '../entitlements/limits.js';
+import { defaultThresholds, readLimits } from '../entitlements/limits.js';
 import { listProductsBySlug } from '../entitlements/queries.js';
 import { listPlanNames } from '../plans/queries.js';
+import { compareLimits, writeLimitChange } from '../plans/view.js';
 
 const pages: Wording['pages'] = {
   entitlement: () => '/dashboard/entitlements',
@@ -41,7 +43,12 @@ const sentences: Wording['sentences'] = {
   'credits.forgiven': (entry) =>
     say`Forgave an overdraft of ${target(entry)} of ${credits(textOf(entry.details, 'forgiven'), entry)}`,
   'plan.started': (entry) => say`Put the Organization on the plan ${target(entry)}`,
-  'plan.changed': (entry) => say`Changed the plan ${target(entry)}`,
+  'plan.changed': (entry) => {
+    const earlier = entry.earlierName ?? earlierTarget(entry);
+    return earlier === ''
+      ? say`Changed the plan ${target(entry)}`
+      : say`Moved the Organization from ${{ name: earlier }} to ${target(entry)}`;
+  },
   'plan.ended': (entry) => say`Ended the plan ${target(entry)}`,
   'plan.created': (entry) => say`Created the plan ${target(entry)}`,
   'entitlement.granted': (entry) => say`Granted ${kind(entry)}access to ${target(entry)}`,
@@ -124,7 +131,6 @@ function alertLevel(entry: LoggedAction) {
 const terms: [string, string, string, (value: string) => string][] = [
   ['kind', 'kind', '', (kind) => toWords(kind).toLowerCase()],
   ['unitCap', 'cap', 'the product’s', formatDecimal],
-  ['limits', 'limits', 'none', (limits) => limits],
   ['thresholds', 'thresholds', defaultThresholds.join(', '), (thresholds) => thresholds || 'none'],
   ['startsAt', 'start', '', (at) => formatTime(new Date(at))],
   ['endsAt', 'end', 'none', (at) => formatTime(new Date(at))],
@@ -135,10 +141,12 @@ const terms: [string, string, string, (value: string) => string][] = [
 export function listTermChanges(before: unknown, after: unknown) {
   const write = (value: unknown, none: string, format: (value: string) => string) =>
     value === null ? 'none' : typeof value === 'string' ? format(value) : none;
-  return terms.flatMap(([name, label, none, format]) => {
+  const changes = terms.flatMap(([name, label, none, format]) => {
     const [was, will] = [before, after].map((fields) => write(fieldOf(fields, name), none, format));
     return was === will ? [] : [{ label, was: was!, will: will! }];
   });
+  const [was, will] = [before, after].map((fields) => readLimits(textOf(fields, 'limits')));
+  return [...compareLimits(was, will).map(writeLimitChange), ...changes];
 }
 
 const kind = ({ details }: LoggedAction): string => {

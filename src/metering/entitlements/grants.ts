@@ -11,7 +11,7 @@ import { findDifference, type Put, type Source } from '../../accounts/identity/s
 import { queueForModes } from '../../accounts/webhooks/outbox.js';
 import { getProduct } from './products.js';
 import { deleteGrants, findGrant, storeGrants, type Grant, type Product, type Terms } from './queries.js';
-import { declaredLimitJson, defaultThresholds, toStoredThresholds } from './limits.js';
+import { declaredLimitJson, defaultThresholds, logLimit, toStoredThresholds } from './limits.js';
 import { mergeFeatures, toStoredFeatures, writeFeatures, type FeatureOverrides } from './features.js';
 import { NO_METRIC, type UsageLimit } from './table.js';
 
@@ -177,12 +177,7 @@ export const toFields = (terms: Terms) => ({
   startsAt: terms.startsAt.toISOString(),
   endsAt: terms.endsAt?.toISOString() ?? null,
   unitCap: terms.hasOwnCap ? terms.unitCap : undefined,
-  limits: terms.limits
-    ?.map(
-      ({ quantity, window, enforcement, per }) =>
-        `${quantity} ${window} ${enforcement}${per ? ` per ${per}` : ''}`,
-    )
-    .join(', '),
+  limits: terms.limits?.map(logLimit).join(', '),
   thresholds: terms.thresholds?.join(', '),
   features: terms.features ? writeFeatures(terms.features) : undefined,
   plan: terms.plan ?? undefined,

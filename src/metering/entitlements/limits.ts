@@ -104,6 +104,18 @@ export const declaredLimitJson = ({ quantity, window, enforcement, per }: UsageL
   ...(per ? { per } : {}),
 });
 
+/** For the audit log, like `1800 P7D warn per subject`. */
+export const logLimit = ({ quantity, window, enforcement, per }: UsageLimit): string =>
+  `${quantity} ${window} ${enforcement}${per ? ` per ${per}` : ''}`;
+
+export const readLimits = (logged: string): UsageLimit[] =>
+  [...logged.matchAll(/(\S+) (\S+) (block|warn)( per subject)?/g)].map(([, quantity, window, by, per]) => ({
+    quantity: quantity!,
+    window: window!,
+    enforcement: by as UsageLimit['enforcement'],
+    ...(per && { per: 'subject' }),
+  }));
+
 /** Quantities are exact decimals. */
 export interface LimitState extends UsageLimit {
   subject?: string;

@@ -80,6 +80,14 @@ export const findOrganizationPlan = (orm: Orm, orgId: string): Promise<Organizat
       .where(and(eq(organizationPlans.orgId, orgId), isNull(organizationPlans.endedAt))),
   );
 
+/** When the Organization last came from another plan. */
+export async function findMovedAt(orm: Orm, orgId: string): Promise<Date | undefined> {
+  const [row] = await queryRows(orm)<{ at: string }>`
+    select at from audit_log where org_id = ${orgId}::uuid and action = 'plan.changed' and details #> '{before,plan}' is not null
+    order by id desc limit 1`;
+  return row && new Date(row.at);
+}
+
 /** The plans of which the Organization has had a trial, or is on now. */
 export async function listTried(orm: Orm, orgId: string): Promise<string[]> {
   const [row] = await orm.select().from(organizationPlans).where(eq(organizationPlans.orgId, orgId));

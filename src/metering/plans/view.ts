@@ -10,7 +10,7 @@ import type { UsageLimit } from '../entitlements/table.js';
 import { namePeriod, nameWindow } from '../window-name.js';
 import { stateOf } from './organization-plans.js';
 import { readProducts } from './plans.js';
-import { findOrganizationPlan, findPlan } from './queries.js';
+import { findMovedAt, findOrganizationPlan, findPlan } from './queries.js';
 import type { Definition, PlanGrant } from './schema.js';
 
 export interface ChangeLine {
@@ -134,12 +134,12 @@ export function compareLimits(before: readonly UsageLimit[] = [], after: readonl
   });
 }
 
-function writeLimitChange({ name, was, will }: ReturnType<typeof compareLimits>[number]): string {
+export function writeLimitChange({ name, was, will }: ReturnType<typeof compareLimits>[number]) {
   const write =
     was?.enforcement === will?.enforcement
       ? ({ quantity }: UsageLimit) => formatDecimal(quantity)
       : writeLimit;
-  return `${name}: ${was ? write(was) : 'no limit'} → ${will ? write(will) : 'no limit'}`;
+  return { label: name, was: was ? write(was) : 'no limit', will: will ? write(will) : 'no limit' };
 }
 
 const write = (field: string, value: unknown): string =>
@@ -170,12 +170,9 @@ export async function listChanges(
     const changes = [...new Set([...Object.keys(from.fields), ...Object.keys(to.fields)])].flatMap(
       (field): ChangeLine[] => {
         if (field === 'limits')
-          return compareLimits((from.fields as Values).limits, (to.fields as Values).limits).map(
-            (change) => ({
-              sign: '~',
-              text: `${to.title}, ${writeLimitChange(change)}`,
-            }),
-          );
+          return compareLimits((from.fields as Values).limits, (to.fields as Values).limits)
+            .map(writeLimitChange)
+            .map(({ label, was, will }) => ({ sign: '~', text: `${to.title}, ${label}: ${was} → ${will}` }));
         const [was, will] = [from, to].map(({ fields }) => write(field, fields[field]));
         const isCap = field === 'unitCap';
         const text = `${to.title}: ${was} → ${will}`;
@@ -246,5 +243,7 @@ export async function readPlanView(orm: Orm, orgId: string, now: Date) {
   const row = await findOrganizationPlan(orm, orgId);
   if (!row) return undefined;
   const { name, definition } = (await findPlan(orm, row.plan, row.version))!;
-  return { ...row, name, definition, state: stateOf(row, now) };
+  const movedAt = await findMovedAt(orm, orgId);
+  const since = movedAt && movedAt > row.startsAt ? movedAt : row.startsAt;
+  return { ...row, name, definition, since, state: stateOf(row, now) };
 }

@@ -282,7 +282,7 @@ it('a product without a metric is created with features and shows no usage', asy
   });
   const page = await operator.browser.get(`/console/customers/${slug}/entitlements`, html);
   expect(page.text).toContain('No usage');
-  expect(page.text).toMatch(/sso<\/dt> <dd><bdi>yes<\/bdi>/);
+  expect(page.text).toMatch(/>sso<\/dt> <dd><bdi>yes<\/bdi>/);
 });
 
 it('the form of a product reports all mistakes at once', async () => {

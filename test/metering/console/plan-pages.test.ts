@@ -90,7 +90,8 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
   expect(await get(`/console/plans/${plan}`)).not.toContain('to version 2');
   const ending = (await post(own, { plan: '' })).text;
   expect(ending).toContain(`<bdi>${product.name}</bdi>`);
-  expect(ending).toContain('End the plan');
+  expect(ending).toMatch(/<button class="button danger"[^>]*>End the plan/);
+  expect(ending).toMatch(/stays <[^>]+>0<[^>]+> credits|stays 0 credits/);
   expect((await post(own, { plan: '', step: 'save' })).headers.get('location')).toContain('done=ended');
   expect(await get(own)).toContain('Put this customer on a plan');
   expect((await post(own, { plan: '', step: 'save' })).status).toBe(400);
@@ -165,7 +166,7 @@ grants: [{ key: credits, amount: 1500, every: month, expires: period }]`;
   for (const part of ['Put Northwind Labs on Team', 'From Now First credits 1,500 from', 'Balance 0 → 1,500'])
     expect(first).toContain(part);
   expect(await preview({ plan, startsAt: '1 Jan 2100 00:00' })).toMatch(
-    /From 1 Jan 2100[^→]*1,500 from 1 Jan 2100[^→]*Balance 0 → 0 credits/,
+    /From 1 Jan 2100[^→]*1,500 from 1 Jan 2100[^→]*Balance stays 0 credits/,
   );
   expect(first).not.toContain('granted by hand');
   const byHand = { amount: '700', reason: 'Monthly plan', startsAt: '2100-12-01 00:00', grantKey: 'by-hand' };
@@ -618,4 +619,26 @@ trial: { days: 14 }`;
     expect(await find(slug)).toBeUndefined();
     expect((await post(page, { name: 'Five', slug: other, plan })).status).toBe(303);
   });
+});
+
+it('a customer’s plan says since when the customer is on it, and the log from which plan it came', async () => {
+  const product = await createProduct(database.db, { name: 'Tiles' });
+  const { slug } = await createOrganization(database.db);
+  const own = `/console/customers/${slug}`;
+  const start = service.clock.now();
+  for (const [name, quantity] of [
+    ['Growth', 70],
+    ['Team', 80_000],
+  ] as const) {
+    const definition = `entitlements: [{ productSlug: ${product.slug}, limits: [{ quantity: ${quantity}, window: calendar_day, enforcement: warn }] }]`;
+    const plan = `${name.toLowerCase()}-${slug}`;
+    await post('/console/new-plan', { name, slug: plan, definition, step: 'save' });
+    await post(`${own}/plan`, { plan, step: 'save' });
+    service.clock.advance(HOUR_MS);
+  }
+  const since = new Date(start + HOUR_MS).toISOString().slice(0, 16);
+  expect(await get(`${own}/plan`)).toMatch(new RegExp(`<dt>Since</dt>\\s*<dd>\\s*<time datetime="${since}`));
+  const words = (await get(`${own}/audit-log`)).replaceAll(/<[^>]*>/g, '').replaceAll(/\s+/g, ' ');
+  expect(words).toContain('Moved the customer from Growth to Team');
+  expect(words).toContain('Changed the entitlement to Tiles: each day (UTC) 70 → 80,000,');
 });

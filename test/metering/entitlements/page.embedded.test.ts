@@ -69,6 +69,9 @@ it('distinguishes live, read-only, future, ended, capped and uncapped entitlemen
   expect(rowOf(page, upcoming)).toMatch(/Upcoming .*Starts 15 Mar 2031, 12:00 UTC/);
   expect(rowOf(page, ended)).toMatch(/Ended .*ended 15 Mar 2031, 12:00 UTC/);
   expect(rowOf(page, ending)).toMatch(/Live .*until 16 Mar 2031, 00:00 UTC/);
+  expect(page).toContain('<span class="quiet nowrap">· no end date');
+  // Billing has one zone.
+  expect(page).not.toContain('data-zoned');
   expect(page).toContain(`href="/dashboard/usage?product=${live}"`);
 });
 
