@@ -137,27 +137,34 @@ export async function readWholeParts(
       const sums = [...groupBy(own, ({ value }) => value)]
         .map(([value, of]) => ({ value, of, first: of[0]!, quantity: amountOf(of) }))
         .sort((a, b) => compareDecimals(b.quantity, a.quantity));
-      const whole = amountOf(own);
+      const rest =
+        kind === 'key'
+          ? '0'
+          : differenceOf(amountOf(rows.filter((row) => row.kind === 'key')), amountOf(own));
+      const others = Number(rest) > 0 ? [{ value: 'No subject', quantity: rest }] : [];
+      const whole = sumDecimals([amountOf(own), ...others.map(({ quantity }) => quantity)]);
       return {
         name: kind === 'key' ? 'API key' : 'subject',
         more: Math.max(0, sums.length - MAX_ROWS),
         columns: isPriced ? ['Credits', 'Events', 'Share of credits'] : ['Events', 'Share of events'],
-        rows: sums
-          .slice(0, MAX_ROWS)
-          .map(({ value, of, first: { keyName, keyPrefix, productSlug }, quantity }) => ({
-            value: kind === 'subject' ? value : (keyName ?? 'Operator'),
-            code: keyPrefix && `${keyPrefix}…`,
-            // To the product that it uses most.
-            href:
-              kind === 'subject'
-                ? link({ product: productSlug, subject: value })
-                : keyName === null
-                  ? undefined
-                  : link({ product: productSlug, key: value }),
-            quantity,
-            ...(isPriced && { events: sumDecimals(of.map(({ events }) => events)) }),
-            share: formatShare(quantity, whole),
-          })),
+        rows: [
+          ...sums
+            .slice(0, MAX_ROWS)
+            .map(({ value, of, first: { keyName, keyPrefix, productSlug }, quantity }) => ({
+              value: kind === 'subject' ? value : (keyName ?? 'Operator'),
+              code: keyPrefix && `${keyPrefix}…`,
+              // To the product that it uses most.
+              href:
+                kind === 'subject'
+                  ? link({ product: productSlug, subject: value })
+                  : keyName === null
+                    ? undefined
+                    : link({ product: productSlug, key: value }),
+              quantity,
+              ...(isPriced && { events: sumDecimals(of.map(({ events }) => events)) }),
+            })),
+          ...others,
+        ].map((row) => ({ ...row, share: formatShare(row.quantity, whole) })),
       };
     });
   };
