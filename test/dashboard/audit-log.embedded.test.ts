@@ -119,6 +119,12 @@ describe('an entry', () => {
       expect(row).toContain(words);
     expect(row).toContain(new Date(service.clock.now()).toISOString().slice(0, 19).replace('T', ' '));
     expect(links).toContain('/dashboard/members');
+    await write({ actor: user.id, details: { url: 'https://example.com' } });
+    const grouped = await page();
+    expect(grouped.rows[0]).toContain('URL https://example.com');
+    expect(grouped.main).toMatch(
+      new RegExp(`class="same".*<span class="quiet"><time.*<bdi class="quiet">${user.name}<`, 's'),
+    );
     expect(links).toContain(`${PAGE}?actor=${user.id}`);
   });
 

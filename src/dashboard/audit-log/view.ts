@@ -174,7 +174,10 @@ const isFields = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function toLabel(name: string): string {
-  const words = name.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
+  const words = name
+    .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .replaceAll(/\burl\b/g, 'URL');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
