@@ -137,12 +137,9 @@ export async function readWholeParts(
       const sums = [...groupBy(own, ({ value }) => value)]
         .map(([value, of]) => ({ value, of, first: of[0]!, quantity: amountOf(of) }))
         .sort((a, b) => compareDecimals(b.quantity, a.quantity));
-      const rest =
-        kind === 'key'
-          ? '0'
-          : differenceOf(amountOf(rows.filter((row) => row.kind === 'key')), amountOf(own));
-      const others = Number(rest) > 0 ? [{ value: 'No subject', quantity: rest }] : [];
-      const whole = sumDecimals([amountOf(own), ...others.map(({ quantity }) => quantity)]);
+      const ofKeys = amountOf(rows.filter((row) => row.kind === 'key'));
+      const whole = compareDecimals(ofKeys, amountOf(own)) > 0 ? ofKeys : amountOf(own);
+      const rest = { value: 'No subject', quantity: differenceOf(whole, amountOf(own)) };
       return {
         name: kind === 'key' ? 'API key' : 'subject',
         more: Math.max(0, sums.length - MAX_ROWS),
@@ -155,15 +152,13 @@ export async function readWholeParts(
               code: keyPrefix && `${keyPrefix}…`,
               // To the product that it uses most.
               href:
-                kind === 'subject'
-                  ? link({ product: productSlug, subject: value })
-                  : keyName === null
-                    ? undefined
-                    : link({ product: productSlug, key: value }),
+                kind === 'key' && keyName === null
+                  ? undefined
+                  : link({ product: productSlug, [kind]: value }),
               quantity,
               ...(isPriced && { events: sumDecimals(of.map(({ events }) => events)) }),
             })),
-          ...others,
+          ...(rest.quantity === '0' ? [] : [rest]),
         ].map((row) => ({ ...row, share: formatShare(row.quantity, whole) })),
       };
     });
