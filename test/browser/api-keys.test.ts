@@ -80,7 +80,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
 
       await page.getByRole('link', { name: 'I have stored it: watch the cut-over' }).click();
       expect(await readMain(page)).toMatch(
-        /Grace period left (1 day|23 hours) .*Calls with the old key 2 .*Calls with the new key 1 /,
+        /Grace period left (1 day|23 h \d+ min) .*Calls with the old key 2 .*Calls with the new key 1 /,
       );
       await page.getByRole('link', { name: /^Revoke the old key/ }).click();
       expect(await readMain(page)).toMatch(/Revoke nightly <b>import<\/b>\? .*It is in use: 2 calls/);

@@ -84,6 +84,9 @@ it('corrects an event beside its list after showing the effect, and reports erro
     ]);
   }
   expect(await totalOf('2026-03')).toEqual(['2.5']);
+  const saved = (await get(`?done=corrected&${place}&event=of+acme`)).text;
+  expect(saved.match(/is corrected\./g)).toHaveLength(1);
+  expect(saved).toMatch(/class="side-panel".*role="status">\s*<p>The event is corrected\./s);
   expect((await get(row)).text).toMatch(/Sent as.*12\.5.*Counted five times/s);
 });
 

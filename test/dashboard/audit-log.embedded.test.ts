@@ -119,6 +119,12 @@ describe('an entry', () => {
       expect(row).toContain(words);
     expect(row).toContain(new Date(service.clock.now()).toISOString().slice(0, 19).replace('T', ' '));
     expect(links).toContain('/dashboard/members');
+    await write({ actor: user.id, details: { url: 'https://example.com' } });
+    const grouped = await page();
+    expect(grouped.rows[0]).toContain('URL https://example.com');
+    expect(grouped.main).toMatch(
+      new RegExp(`class="same".*<span class="quiet"><time.*<bdi class="quiet">${user.name}<`, 's'),
+    );
     expect(links).toContain(`${PAGE}?actor=${user.id}`);
   });
 
@@ -356,9 +362,10 @@ describe('filters', () => {
   });
 
   it.each([
-    ['?from=2031-02-30', 'must be a date'],
-    ['?to=tomorrow', 'must be a date'],
-    ['?from=2031-01-02&to=2031-01-01', 'must not be before the first day'],
+    ['?from=31+Feb+2031', 'Must be a date like 29 Nov 2026.'],
+    ['?from=2031-02-30', 'Must be a date'],
+    ['?to=tomorrow', 'Must be a date'],
+    ['?from=2031-01-02&to=2031-01-01', 'Must not be before the first day'],
     [`?action=${'a'.repeat(300)}`, '1 to 100 characters'],
     ['?actor=%00', 'without control characters'],
   ])('%s: the error is shown beside its field', async (query, words) => {
@@ -366,6 +373,8 @@ describe('filters', () => {
     expect(status).toBe(400);
     expect(reading).toContain(words);
     expect(main).toContain('aria-invalid="true"');
+    for (const day of ['31 Feb 2031', '2031-02-30', 'tomorrow'])
+      expect(main.includes(`value="${day}"`)).toBe(query.includes(day.replaceAll(' ', '+')));
     expect((await owner.browser.get(`${CSV}${query}`)).body).toMatchObject({ code: 'invalid_request' });
   });
 

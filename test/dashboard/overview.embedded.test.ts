@@ -241,6 +241,7 @@ describe('the overview', () => {
     expect(keys).toContain('Key expiring soon: ends soon expires in 13 days . It is rotated: Cut-over');
     expect(text).toContain(`href="/dashboard/api-keys/${next.id}/cut-over"`);
     for (const other of ['ends later', 'has ended', 'was revoked']) expect(keys).not.toContain(other);
+    expect((await openOverview(browser, '?mode=test')).text).not.toContain('Key expiring soon');
   });
 
   it('shows the latest changes to owners and admins, and to no other role', async () => {

@@ -281,7 +281,7 @@ export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
 export function listExpiringKeys(
   orm: Orm,
   orgId: string,
-  { now, until, limit }: { now: Date; until: Date; limit: number },
+  { livemode, now, until, limit }: { livemode: boolean; now: Date; until: Date; limit: number },
 ) {
   return orm
     .select({
@@ -296,6 +296,7 @@ export function listExpiringKeys(
     .where(
       and(
         isOwnKey(orgId),
+        eq(apiKeys.livemode, livemode),
         isNull(apiKeys.revokedAt),
         isNotNull(apiKeys.expiresAt),
         gt(apiKeys.expiresAt, now),

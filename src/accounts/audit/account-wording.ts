@@ -1,6 +1,7 @@
 import { inArray } from 'drizzle-orm';
 import { organizations } from '../organizations/table.js';
-import { formatCount } from '../../core/pages/format.js';
+import { formatCount, formatGrace } from '../../core/pages/format.js';
+import { MINUTE_MS } from '../../core/time.js';
 import { fieldOf, linkTo, mode, say, textOf, type LoggedAction, type Wording } from './wording.js';
 
 const pages: Wording['pages'] = {
@@ -141,7 +142,7 @@ function grace({ details: { graceMinutes } }: LoggedAction): string {
   if (typeof graceMinutes !== 'number') return '';
   return graceMinutes === 0
     ? ', with no grace period'
-    : `, with a grace period of ${formatCount(graceMinutes, 'minute')}`;
+    : `, with a grace period of ${formatGrace(graceMinutes * MINUTE_MS)}`;
 }
 
 const factorChange = (after: unknown): string => {

@@ -53,7 +53,7 @@ const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', '
 
 /**
  * `2026-11-29`, from what pages write or people type: `Sun 29 Nov 2026`, `29 Nov`, `today`. A day without a year is the
- * latest one. Other text is only trimmed.
+ * latest one. Other text, and a day that does not exist, is only trimmed.
  */
 export function readDay(typed: string, nowMs: number): string {
   const text = typed.trim().toLowerCase();
@@ -66,7 +66,8 @@ export function readDay(typed: string, nowMs: number): string {
   const dayIn = (someYear: string | number) => [someYear, pad(String(place)), pad(day!)].join('-');
   const today = dayBefore(0);
   const thisYear = dayIn(today.slice(0, 4));
-  return year ? dayIn(year) : thisYear <= today ? thisYear : dayIn(Number(today.slice(0, 4)) - 1);
+  const read = year ? dayIn(year) : thisYear <= today ? thisYear : dayIn(Number(today.slice(0, 4)) - 1);
+  return isDay(read) ? read : typed.trim();
 }
 
 const isDay = (typed: string): boolean => z.iso.date().safeParse(typed).success;

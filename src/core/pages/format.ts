@@ -133,6 +133,13 @@ export function formatDuration(ms: number, round = Math.floor): string {
   return 'less than a minute';
 }
 
+/** To the minute: `1 day`, `23 h 59 min`. */
+export function formatGrace(ms: number): string {
+  const unitMs = units.find(([, size]) => ms >= size && ms % size < MINUTE_MS)?.[1] ?? MINUTE_MS;
+  if (unitMs > MINUTE_MS || ms < HOUR_MS) return formatDuration(ms);
+  return `${Math.floor(ms / HOUR_MS)} h ${Math.floor((ms % HOUR_MS) / MINUTE_MS)} min`;
+}
+
 /** The future is rounded to the nearest unit, so that a week that has just begun is 7 days long. */
 export function formatAgo(at: Date, now: Date): string {
   const ms = now.getTime() - at.getTime();

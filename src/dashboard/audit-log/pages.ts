@@ -11,7 +11,7 @@ import { beginProblem } from '../../core/http/problem.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
-import { newForm, readQuery, type FormFields, type FormState } from '../../core/pages/form.js';
+import { newForm, readQuery, toFormState, type FormFields, type FormState } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import { managingRoles } from '../../accounts/organizations/table.js';
@@ -94,8 +94,7 @@ export function readAuditForm(req: Request, res: Response): { filter: Query | un
     if (!(error instanceof AppError) || error.errors?.some(({ pointer }) => !(pointer.slice(1) in values)))
       throw error;
     beginProblem(res, error);
-    const errors = (error.errors ?? []).map(({ pointer, detail }) => [pointer.slice(1), `This ${detail}.`]);
-    return { filter: undefined, form: { values, errors: Object.fromEntries(errors), problem: undefined } };
+    return { filter: undefined, form: toFormState(values, error) };
   }
 }
 

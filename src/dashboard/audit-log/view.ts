@@ -190,7 +190,7 @@ const isFields = (value: unknown): value is Record<string, unknown> =>
 
 const toWords = (name: string): string => name.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
 const capitalize = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
-const toLabel = (name: string): string => capitalize(toWords(name));
+const toLabel = (name: string): string => capitalize(toWords(name).replaceAll(/\burl\b/g, 'URL'));
 
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 

@@ -56,7 +56,7 @@ export function overviewPages(deps: OverviewDeps): Router {
       livemode,
       panels,
       alone: panels.find(({ isAlone }) => isAlone),
-      ...(await readOwnPanels(deps, session)),
+      ...(await readOwnPanels(deps, session, livemode)),
     });
   });
 
@@ -68,11 +68,12 @@ const noChanges = ['customer.viewed', 'webhook.tested'];
 const SHOWN_KEYS = 5;
 const SOON_MS = 14 * DAY_MS;
 
-async function readOwnPanels({ db, clock, wording }: OverviewDeps, { orgId, role }: SessionPrincipal) {
+async function readOwnPanels(deps: OverviewDeps, { orgId, role }: SessionPrincipal, livemode: boolean) {
+  const { db, clock, wording } = deps;
   const now = new Date(clock.now());
   const until = new Date(now.getTime() + SOON_MS);
   return {
-    expiringKeys: await listExpiringKeys(db.orm, orgId, { now, until, limit: SHOWN_KEYS }),
+    expiringKeys: await listExpiringKeys(db.orm, orgId, { livemode, now, until, limit: SHOWN_KEYS }),
     /** Undefined without the right to read the audit log. */
     changes: isManager(role)
       ? await readLatestChanges(db.orm, wording, orgId, { without: noChanges })

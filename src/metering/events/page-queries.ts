@@ -124,8 +124,9 @@ export async function listRotations(orm: Orm, orgId: string, keyId: string): Pro
   return rows.map(({ id }) => id);
 }
 
+/** Without the prefix if the key was rotated, because more than one key is counted. */
 const keyOf = (orgId: string): SQL => sql`left join lateral (
-    select name, prefix from api_keys where org_id = ${orgId}::uuid and id in (select id from roots where root = s.api_key_id)
+    select name, case when count(*) over () = 1 then prefix end as prefix from api_keys where org_id = ${orgId}::uuid and id in (select id from roots where root = s.api_key_id)
     order by created_at desc limit 1
   ) k on true`;
 
@@ -211,10 +212,12 @@ export function toKeySeries(
   const byName = groupBy(byKey, ([first]) => first!.keyName);
   return byKey.map((own) => {
     const { keyName, keyPrefix } = own[0]!;
-    const isShared = keyPrefix !== null && byName.get(keyName)!.length > 1;
+    const isShared = keyName !== null && byName.get(keyName)!.length > 1;
     const byStart = new Map(own.map(({ start, quantity }) => [Date.parse(start!), quantity]));
     return {
-      name: isShared ? `${keyName} (${keyPrefix}…)` : (keyName ?? 'Operator'),
+      name: isShared
+        ? `${keyName} (${keyPrefix === null ? 'rotated' : `${keyPrefix}…`})`
+        : (keyName ?? 'Operator'),
       quantities: steps.map((step) => byStart.get(step.getTime()) ?? '0'),
     };
   });

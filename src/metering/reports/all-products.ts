@@ -137,27 +137,29 @@ export async function readWholeParts(
       const sums = [...groupBy(own, ({ value }) => value)]
         .map(([value, of]) => ({ value, of, first: of[0]!, quantity: amountOf(of) }))
         .sort((a, b) => compareDecimals(b.quantity, a.quantity));
-      const whole = amountOf(own);
+      const ofKeys = amountOf(rows.filter((row) => row.kind === 'key'));
+      const whole = compareDecimals(ofKeys, amountOf(own)) > 0 ? ofKeys : amountOf(own);
+      const rest = { value: 'No subject', quantity: differenceOf(whole, amountOf(own)) };
       return {
         name: kind === 'key' ? 'API key' : 'subject',
         more: Math.max(0, sums.length - MAX_ROWS),
         columns: isPriced ? ['Credits', 'Events', 'Share of credits'] : ['Events', 'Share of events'],
-        rows: sums
-          .slice(0, MAX_ROWS)
-          .map(({ value, of, first: { keyName, keyPrefix, productSlug }, quantity }) => ({
-            value: kind === 'subject' ? value : (keyName ?? 'Operator'),
-            code: keyPrefix && `${keyPrefix}…`,
-            // To the product that it uses most.
-            href:
-              kind === 'subject'
-                ? link({ product: productSlug, subject: value })
-                : keyName === null
+        rows: [
+          ...sums
+            .slice(0, MAX_ROWS)
+            .map(({ value, of, first: { keyName, keyPrefix, productSlug }, quantity }) => ({
+              value: kind === 'subject' ? value : (keyName ?? 'Operator'),
+              code: keyPrefix && `${keyPrefix}…`,
+              // To the product that it uses most.
+              href:
+                kind === 'key' && keyName === null
                   ? undefined
-                  : link({ product: productSlug, key: value }),
-            quantity,
-            ...(isPriced && { events: sumDecimals(of.map(({ events }) => events)) }),
-            share: formatShare(quantity, whole),
-          })),
+                  : link({ product: productSlug, [kind]: value }),
+              quantity,
+              ...(isPriced && { events: sumDecimals(of.map(({ events }) => events)) }),
+            })),
+          ...(rest.quantity === '0' ? [] : [rest]),
+        ].map((row) => ({ ...row, share: formatShare(row.quantity, whole) })),
       };
     });
   };

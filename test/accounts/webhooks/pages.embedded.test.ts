@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { afterEach, expect, it } from 'vitest';
 import { createDispatcher } from '../../../src/accounts/webhooks/dispatcher.js';
-import { webhookDeliveries } from '../../../src/accounts/webhooks/table.js';
+import { webhookAttempts, webhookDeliveries } from '../../../src/accounts/webhooks/table.js';
 import { signedIn } from '../../support/accounts.js';
 import { until } from '../../support/until.js';
 import { useService } from '../../support/use.js';
@@ -53,7 +53,9 @@ it('an endpoint for all types gets each current type, and its pages say so', asy
 it('before the first endpoint, the page shows all types and a message', async () => {
   const { browser } = await arrive();
   const page = await getPage(browser, PATH);
-  expect(textOf(page)).toMatch(/Event types api_key\.created An API key was created\. .*"timestamp": "2026/);
+  expect(textOf(page)).toMatch(
+    /"timestamp": "2026.* Event types \(\d+\) api_key\.created An API key was created\. /,
+  );
   expect(page.text).toContain('<span class="hl-attr">"type"</span>');
 });
 
@@ -84,11 +86,20 @@ it('the page after a test message shows its result, and no other message', async
   });
   expect(page).toMatch(/The receiver responded with 204 in [\d,]+ ms/);
   expect(textOf(await getPage(browser, PATH))).toContain('Delivered just now 0 of 1');
+  for (let i = 0; i < 5; i++) await postForm(browser, `${href}/test`, []);
+  await until(async () => textOf(await getPage(browser, href)).split(' 204 ').length > 6);
+  await database.db.orm
+    .update(webhookAttempts)
+    .set({ error: 'The connection was refused.' })
+    .where(eq(webhookAttempts.endpointId, endpoint!.id));
+  expect(textOf(await getPage(browser, href))).toMatch(
+    /Resend failed deliveries .*(?:The connection was refused\. .*){6}Show all 6 with this response/,
+  );
   await database.db.orm
     .update(webhookDeliveries)
     .set({ status: 'failed', failures: 8 })
     .where(eq(webhookDeliveries.endpointId, endpoint!.id));
-  expect(textOf(await getPage(browser, PATH))).toContain('1 of 1 100.0%');
+  expect(textOf(await getPage(browser, PATH))).toContain('All 6 100.0%');
 
   const stranger = await arrive();
   await stranger.create([['types', 'api_key.created']]);

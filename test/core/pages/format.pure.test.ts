@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { formatAgo, formatEach, formatUnit } from '../../../src/core/pages/format.js';
+import { formatAgo, formatEach, formatGrace, formatUnit } from '../../../src/core/pages/format.js';
 
 const now = new Date('2026-11-20T12:00:00Z');
 
@@ -11,6 +11,17 @@ it.each([
   [-7 * 86_400 + 1, '6 days ago'],
 ])('a time %i seconds away is %s', (seconds, text) => {
   expect(formatAgo(new Date(now.getTime() + seconds * 1_000), now)).toBe(text);
+});
+
+it.each([
+  [60 * 24, '1 day'],
+  [60 * 24 - 0.5, '23 h 59 min'],
+  [120, '2 hours'],
+  [90, '1 h 30 min'],
+  [40, '40 minutes'],
+  [0.5, 'less than a minute'],
+])('a grace of %d minutes is %s', (minutes, text) => {
+  expect(formatGrace(minutes * 60_000)).toBe(text);
 });
 
 it.each([

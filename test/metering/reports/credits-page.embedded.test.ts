@@ -122,17 +122,18 @@ describe('the credits page', () => {
     const page = await open();
     expect(page).toContain('Balance 45 live credits Next expiry 1 Jan 2126 45 left in Invoice ; next grant ');
     expect(page).toMatch(
-      /Open Invoice plan .*Scheduled Invoice soon .*Scheduled Invoice later .*Closed grants/,
+      /Open Invoice Key plan .*Scheduled Invoice Key soon .*Scheduled Invoice Key later .*Closed grants/,
     );
-    expect(page).toMatch(/Open Invoice plan · priority 50 45 of 100 left All products/);
+    expect(page).toMatch(/Open Invoice Key plan ?, priority 50 45 of 100 left All products/);
     expect(page).toContain('then 25% rolls over for 30 days');
-    expect(page).toMatch(/Scheduled Invoice later/);
+    expect(page).toMatch(/Scheduled Invoice Key later/);
     const usage = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
     expect(usage).toMatch(/By model Name Quantity Credits Share large 30 60 75\.0% small 10 5 25\.0% /);
     expect(usage).toMatch(/By subject Name Quantity Credits Share ada 30 60 75\.0% ben 10 5 25\.0% /);
     // The grant is spent, so it is listed as closed.
-    expect(page).toMatch(/Closed grants .*Spent Invoice welcome/);
+    expect(page).toMatch(/Closed grants .*Spent Invoice Key welcome/);
     expect(page).not.toContain('At the pace');
+    expect((await browser.get('/dashboard/credits', html)).text).not.toContain('data-zoned>');
   });
 
   it('adds up the grants that end next, and hides the keys that plans give', async () => {
@@ -143,7 +144,7 @@ describe('the credits page', () => {
     await give('later', { amount: 7, expiresAt: '2126-01-01T00:00:00Z' });
     const page = await open();
     expect(page).toMatch(/Next expiry \d+ \w+ \d{4} 2,000 left in 2 grants/);
-    expect(page).toMatch(/Open Invoice, January 2026 priority 50 1,500 of 1,500 left/);
+    expect(page).toMatch(/Open Invoice, January 2026 Priority 50 1,500 of 1,500 left/);
     expect(page).not.toContain('plan:');
   });
 
