@@ -51,7 +51,7 @@ export function addNew(router: Router, deps: CustomerDeps, forget: () => void): 
       });
       for (const end of ends) end(deps.metrics);
       forget();
-      if (invitation) await showInvitation(deps, req, res, customer, invitation);
+      if (invitation) await showInvitation(deps, req, res, customer, { ...invitation, isNewCustomer: true });
       else res.redirect(303, toAddress(addressOf(slug), { done: 'created' }));
     },
     async show(req, res, form) {

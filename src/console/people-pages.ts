@@ -65,13 +65,13 @@ export async function showInvitation(
   req: Request,
   res: Response,
   customer: Organization,
-  { email, role, token, expiresAt }: { email: string; role: Role } & NewInvitation,
+  { token, ...invitation }: { email: string; role: Role; isNewCustomer?: boolean } & NewInvitation,
 ): Promise<void> {
   const link = token && toInvitationLink(originOf(req), token);
   beginSecretPage(res);
   const page = { view: 'accounts/members/invited', tab: 'people', title: 'Invitation created' };
-  const description = roleDescriptions[role];
-  await renderCustomer(deps, req, res, page, customer, { email, role, description, link, expiresAt });
+  const description = roleDescriptions[invitation.role];
+  await renderCustomer(deps, req, res, page, customer, { ...invitation, description, link });
 }
 const cursorSchema = z.object({ cursor: listSchema.shape.cursor });
 

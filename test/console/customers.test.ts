@@ -648,6 +648,11 @@ it('creates a customer, but never the same one twice', async () => {
     true,
   ]);
   expect((await post('/console/new-customer', { name: 'x', slug: 'Ünicode' })).status).toBe(400);
+  const email = 'owner@polaris.example';
+  const invited = await post('/console/new-customer', { name: 'Polaris', slug: 'polaris', email });
+  expect(invited.text).toContain('<a href="/console/customers/polaris"><bdi>Polaris</bdi></a> was created.');
+  const form = await open('/console/new-customer');
+  expect(form.indexOf('name="plan"')).toBeLessThan(form.indexOf('name="marketAccess"'));
   const [row] = await database.db.orm.select().from(organizations).where(eq(organizations.slug, 'initech'));
   expect(row).toMatchObject({ name: 'Initech', marketAccess: 'none' });
   const [entry] = await auditOf(database.db, row!.id);

@@ -130,6 +130,7 @@ describe.runIf(isEmbedded)('people', () => {
       found.text.includes('<i>'),
       found.text.includes(other.email),
     ]).toEqual([true, false, false]);
+    expect(found.text).toMatch(/<label for="field-search">Name or e-mail<\/label>/);
     expect((await open('/console/people?search=%25_UEEN')).text).toContain(email);
     expect((await open('/console/people?search=ueen')).text).toContain(email);
     expect((await open('/console/people?search=%25%25')).text).not.toContain(email);

@@ -78,11 +78,11 @@ export const dayField = z
   .refine(isDay, 'must be a date like 29 Nov 2026')
   .refine((typed) => typed.startsWith('20') || !isDay(typed), 'must be in the years 2000 to 2099');
 
-const minute = /^(.*\d{4}.*?),?[T\s]+(\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(?:\s*UTC|Z)?$/i;
+const minute = /^(.*\d{4}.*?)(?:,?[T\s]+(\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(?:\s*UTC|Z)?)?$/i;
 
-/** In UTC, as pages write it or in ISO 8601. */
+/** In UTC, as pages write it or in ISO 8601. A day begins at 00:00. */
 export const minuteField = z.string().transform((typed, context) => {
-  const [, day = '', time] = minute.exec(typed.trim()) ?? [];
+  const [, day = '', time = '00:00'] = minute.exec(typed.trim()) ?? [];
   const date = z.iso.date().safeParse(readDay(day, 0));
   const at = new Date(`${date.data}T${time}Z`);
   if (Number.isNaN(at.getTime())) context.addIssue('must be a time, like 29 Nov 2026 12:00');

@@ -110,28 +110,18 @@ export const csvColumns = [
   'requestId',
   'id',
   'hash',
-];
+] as const;
 
 /** Includes everything needed to recompute the hashes. */
 export function toCsvCells(wording: Wording, row: AuditRow, actor: Actor) {
-  const { id, seq, at, action, target, details, ip, requestId, hash } = row;
-  const summary = toText(toSentence(wording, { action, target, details, email: actor.email }));
-  const json = JSON.stringify(details);
-  return [
-    seq,
-    at,
-    action,
-    summary,
-    row.actor,
-    actor.name,
-    actor.email,
-    target,
-    json,
-    ip,
-    requestId,
-    id,
-    hash,
-  ];
+  const cells = {
+    ...row,
+    summary: toText(toSentence(wording, { ...row, email: actor.email })),
+    actorName: actor.name,
+    actorEmail: actor.email,
+    details: JSON.stringify(row.details),
+  };
+  return csvColumns.map((column) => cells[column]);
 }
 
 type FactValue = { text: string; isNone: boolean; href?: string } | { at: Date };

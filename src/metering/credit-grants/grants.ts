@@ -243,6 +243,7 @@ function toTimes({ startsAt, expiresAt }: GrantInput, at: Date, mayBeLate: boole
   const start = startsAt === undefined ? at : new Date(startsAt);
   if (start < at && !mayBeLate) throw fieldError('startsAt', `must not be before now, ${at.toISOString()}`);
   const end = expiresAt == null ? null : new Date(Math.ceil(Date.parse(expiresAt) / HOUR_MS) * HOUR_MS);
+  if (end && end <= at && !mayBeLate) throw fieldError('expiresAt', 'must not be in the past');
   if (end && end <= start)
     throw fieldError('expiresAt', `must be later than the start, ${start.toISOString()}`);
   return { startsAt: start, expiresAt: end };

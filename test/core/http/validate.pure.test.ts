@@ -64,7 +64,9 @@ it.each([
   ['29 Nov 2026 25:00', undefined],
   ['29 Nov 12:00', undefined],
   ['today 12:00', undefined],
-  ['29 Nov 2026', undefined],
+  ['29 Nov 2026', '2026-11-29T00:00:00.000Z'],
+  ['2026-11-29', '2026-11-29T00:00:00.000Z'],
+  ['29 Nov 2026 soon', undefined],
 ])('reads the time %j as %s', (typed, time) => {
   expect(minuteField.safeParse(typed).data?.toISOString()).toBe(time);
 });

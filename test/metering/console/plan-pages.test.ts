@@ -85,7 +85,10 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
 
   const changed = { name: 'Team', definition: definition('7'), step: 'save' };
   expect((await post(`/console/plans/${plan}`, changed)).status).toBe(303);
-  expect(await get(`/console/plans/${plan}`)).toContain('Move 1 customer to version 2');
+  const edited = await get(`/console/plans/${plan}`);
+  expect(edited).toContain('Move 1 customer to version 2');
+  expect(edited).toContain('<a href="/console?search=Team">Customers on this plan</a>');
+  expect(toWords(await get('/console/plans'))).toContain('1 (on version 1, newest is 2)');
   expect((await post(`/console/plans/${plan}/move`, {})).status).toBe(303);
   expect(await get(`/console/plans/${plan}`)).not.toContain('to version 2');
   const ending = (await post(own, { plan: '' })).text;
