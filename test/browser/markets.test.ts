@@ -93,7 +93,7 @@ it('the quote follows the form, and no order can be placed before it is current'
   await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1`);
   const place = page.getByRole('button', { name: PLACE });
   await page.getByLabel('Contracts').fill('');
-  await expect.poll(() => place.isEnabled()).toBe(false);
+  await expect.poll(() => page.locator('[data-place] button').isEnabled()).toBe(false);
   expect(await page.locator('#ticket .error').count()).toBe(0);
   // The old quote would contradict the field.
   expect(await page.locator('#review-title').isVisible()).toBe(false);
