@@ -404,6 +404,11 @@ it.each([
     expect(x).toBeCloseTo(list!.x);
     expect(x + width).toBeCloseTo(ticket!.x + ticket!.width);
   }
+  const market = await boxOf('.desk-market > .card:last-child');
+  expect(market.y + market.height).toBeGreaterThanOrEqual(ticket!.y + ticket!.height - 1);
+  const tables = await page.locator('.views summary').filter({ visible: true }).all();
+  const places = await Promise.all(tables.map(async (table) => (await table.boundingBox())!.y));
+  expect(new Set(places).size).toBe(1);
   // A select of the ticket's whole width cuts no order type.
   expect((await boxOf('[name=timeInForce]')).width).toBeCloseTo((await boxOf('form#ticket')).width);
   // A window of 900 px shows the order, its button and its cost.
