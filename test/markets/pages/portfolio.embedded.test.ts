@@ -147,7 +147,9 @@ describe('the portfolio', () => {
       /−\$2\.27 since \d+ \w+ \d+, \d\d:\d\d UTC with positions sold to the bids/,
     );
     // The monthly chart has hourly steps, so a new account has no line there yet; the daily chart does.
-    expect((await read(trader.browser, `${PATH}?range=day`)).text).toContain('<svg class="plot" height="200" role="img"');
+    expect((await read(trader.browser, `${PATH}?range=day`)).text).toContain(
+      '<svg class="plot" height="200" role="img"',
+    );
   });
 
   it('switches between paper and live below the heading of each page, and marks only paper as invented', async () => {
