@@ -410,7 +410,7 @@ it.each([
   const places = await Promise.all(tables.map(async (table) => (await table.boundingBox())!.y));
   expect(new Set(places).size).toBe(1);
   // A select of the ticket's whole width cuts no order type.
-  expect((await boxOf('[name=timeInForce]')).width).toBeCloseTo((await boxOf('form#ticket')).width);
+  expect((await boxOf('#field-timeInForce')).width).toBeCloseTo((await boxOf('form#ticket')).width);
   // A window of 900 px shows the order, its button and its cost.
   const cost = await boxOf('.bill .sum');
   expect(cost.y + cost.height - ticket!.y).toBeLessThan(640);
