@@ -93,7 +93,7 @@ it('the quote follows the form, and no order can be placed before it is current'
   await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=1`);
   const place = page.getByRole('button', { name: PLACE });
   await page.getByLabel('Contracts').fill('');
-  await expect.poll(() => place.isEnabled()).toBe(false);
+  await expect.poll(() => page.locator('[data-place] button').isEnabled()).toBe(false);
   expect(await page.locator('#ticket .error').count()).toBe(0);
   // The old quote would contradict the field.
   expect(await page.locator('#review-title').isVisible()).toBe(false);
@@ -404,8 +404,13 @@ it.each([
     expect(x).toBeCloseTo(list!.x);
     expect(x + width).toBeCloseTo(ticket!.x + ticket!.width);
   }
+  const market = await boxOf('.desk-market > .card:last-child');
+  expect(market.y + market.height).toBeGreaterThanOrEqual(ticket!.y + ticket!.height - 1);
+  const tables = await page.locator('.views summary').filter({ visible: true }).all();
+  const places = await Promise.all(tables.map(async (table) => (await table.boundingBox())!.y));
+  expect(new Set(places).size).toBe(1);
   // A select of the ticket's whole width cuts no order type.
-  expect((await boxOf('[name=timeInForce]')).width).toBeCloseTo((await boxOf('form#ticket')).width);
+  expect((await boxOf('#field-timeInForce')).width).toBeCloseTo((await boxOf('form#ticket')).width);
   // A window of 900 px shows the order, its button and its cost.
   const cost = await boxOf('.bill .sum');
   expect(cost.y + cost.height - ticket!.y).toBeLessThan(640);

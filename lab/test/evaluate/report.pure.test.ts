@@ -43,7 +43,7 @@ describe('the report of an evaluation', () => {
     for (const id of ['series', 'pit', 'ranks', 'coverage', 'scatter'])
       expect(html).toMatch(
         new RegExp(
-          `<svg class="plot" role="img" aria-labelledby="${id}-title" aria-describedby="${id}-desc">`,
+          `<svg class="plot"[^>]* role="img" aria-labelledby="${id}-title" aria-describedby="${id}-desc">`,
         ),
       );
     // Five charts; the coverage chart has a table for each side.

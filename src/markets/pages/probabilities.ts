@@ -3,13 +3,13 @@ import type { DayForecast } from '../learning/forecast.js';
 import { probabilityWithin, sureDegree } from '../market/distribution.js';
 import type { MarketEvent } from '../market/event.js';
 import type { Market, TemperatureKind } from '../market/market.js';
-import { DOLLAR, type Micros } from '../market/money.js';
+import { DOLLAR } from '../market/money.js';
 import { areThresholds, bracketRange, type Bracket } from '../market/brackets.js';
 
 /** By ticker. Thresholds are not normalised, because several can pay. Null without quotes. */
 export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<string, number | null> {
   const areSeveral = areThresholds(markets.map(({ bracket }) => bracket));
-  const mids = (areSeveral ? boundThresholds(markets) : markets).map(midOf);
+  const mids = areSeveral ? midsOfThresholds(markets) : markets.map(midOf);
   const sum = mids.reduce<number>((total, mid) => total + (mid ?? 0), 0);
   // The prices cannot be normalised unless every bracket has one.
   const isOneOf = !areSeveral && mids.every((mid) => mid !== null);
@@ -18,26 +18,11 @@ export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<stri
 }
 
 /** A higher threshold is never likelier, so its bid is a bid for all below it, and its ask an ask for all above it. */
-function boundThresholds(markets: readonly Market[]): Market[] {
-  return markets.map((market, i) => {
-    const known = (prices: (Micros | null)[]) => prices.filter((price) => price !== null);
-    const isActive = ({ status }: Market) => status === 'active';
-    const bids = known(
-      markets
-        .slice(i)
-        .filter(isActive)
-        .map(({ yesBid }) => yesBid),
-    );
-    const asks = known(
-      markets
-        .slice(0, i + 1)
-        .filter(isActive)
-        .map(({ yesAsk }) => yesAsk),
-    );
-    const yesBid = bids.reduce<Micros | null>((a, b) => (a !== null && a > b ? a : b), null);
-    const yesAsk = asks.reduce<Micros | null>((a, b) => (a !== null && a < b ? a : b), null);
-    return market.yesBid === null && market.yesAsk === null ? market : { ...market, yesBid, yesAsk };
-  });
+function midsOfThresholds(markets: readonly Market[]): (number | null)[] {
+  const bids = markets.map(({ status, yesBid }) => Number((status === 'active' && yesBid) || 0n));
+  const asks = markets.map(({ status, yesAsk }) => Number((status === 'active' && yesAsk) || DOLLAR));
+  const mid = (i: number) => (Math.max(...bids.slice(i)) + Math.min(...asks.slice(0, i + 1))) / 2;
+  return markets.map((market, i) => (midOf(market) === null ? null : mid(i) / Number(DOLLAR)));
 }
 
 function midOf({ status, yesBid, yesAsk }: Market): number | null {

@@ -119,7 +119,7 @@ describe('the portfolio', () => {
     const { words, text } = await read(trader.browser, PATH);
     // 120 contracts were bought for 72.20 plus fees of 2.01. At the bid of 56¢ they are worth 67.20: 1000 − 74.21 +
     // 67.20 = 992.99. They sell for 64.9287.
-    expect(words).toContain('$992.99 −$7.01 on $1,000.00');
+    expect(words).toContain('$992.99 −$7.01 on $1,000.00, with positions at last prices');
     expect(words).toContain('Cash $925.79');
     expect(words).toContain('Positions $67.20 at last prices, cost $72.20');
     expect(words).toContain('Unrealised −$5.00 −$7.27 if sold to the bids now');
@@ -147,7 +147,9 @@ describe('the portfolio', () => {
       /−\$2\.27 since \d+ \w+ \d+, \d\d:\d\d UTC with positions sold to the bids/,
     );
     // The monthly chart has hourly steps, so a new account has no line there yet; the daily chart does.
-    expect((await read(trader.browser, `${PATH}?range=day`)).text).toContain('<svg class="plot" role="img"');
+    expect((await read(trader.browser, `${PATH}?range=day`)).text).toContain(
+      '<svg class="plot" height="200" role="img"',
+    );
   });
 
   it('switches between paper and live below the heading of each page, and marks only paper as invented', async () => {
