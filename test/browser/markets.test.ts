@@ -217,7 +217,8 @@ it('new prices arrive automatically and keep the focus and open details', async 
   await page.locator('.opportunities li:last-child [aria-current]').waitFor();
   const isCut = `{
     const list = document.querySelector('.opportunities');
-    [...list.querySelectorAll('h3, a')].every((row) => row.offsetTop !== list.scrollTop) && list.scrollTop > 0;
+    const isEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 1;
+    list.scrollTop > 0 && !isEnd && [...list.querySelectorAll("h3, a")].every((row) => row.offsetTop !== list.scrollTop);
   }`;
   expect(await page.evaluate(isCut)).toBe(false);
   expect(await price.isChecked()).toBe(true);
