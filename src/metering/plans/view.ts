@@ -46,17 +46,7 @@ function partsOf(definition: Definition | undefined, products: ReadonlyMap<strin
     ...nameGrants(grants, products).map(
       (grant) => [`grant ${grant.key} ${grant.every}`, toGrantPart(grant)] as const,
     ),
-    ...(trial
-      ? [
-          [
-            'trial',
-            {
-              title: 'Trial',
-              fields: { ...trial, ...(trial.grants && { grants: nameGrants(trial.grants, products) }) },
-            },
-          ] as const,
-        ]
-      : []),
+    ...(trial ? [['trial', toTrialPart(trial, products)] as const] : []),
   ]);
 }
 
@@ -70,6 +60,11 @@ const nameGrants = (grants: readonly PlanGrant[], products: ReadonlyMap<string, 
 const toGrantPart = ({ key, every, ...fields }: PlanGrant) => ({
   title: `${{ month: 'Monthly', week: 'Weekly', day: 'Daily' }[every]} credits${key === 'credits' ? '' : ` (${key})`}`,
   fields,
+});
+
+const toTrialPart = (trial: NonNullable<Definition['trial']>, products: ReadonlyMap<string, Product>) => ({
+  title: 'Trial',
+  fields: { ...trial, ...(trial.grants && { grants: nameGrants(trial.grants, products) }) },
 });
 
 /** All products that it names. */
@@ -135,11 +130,9 @@ export function compareLimits(before: readonly UsageLimit[] = [], after: readonl
 }
 
 export function writeLimitChange({ name, was, will }: ReturnType<typeof compareLimits>[number]) {
-  const write =
-    was?.enforcement === will?.enforcement
-      ? ({ quantity }: UsageLimit) => formatDecimal(quantity)
-      : writeLimit;
-  return { label: name, was: was ? write(was) : 'no limit', will: will ? write(will) : 'no limit' };
+  const isSame = was?.enforcement === will?.enforcement;
+  const writeOne = (limit: UsageLimit) => (isSame ? formatDecimal(limit.quantity) : writeLimit(limit));
+  return { label: name, was: was ? writeOne(was) : 'no limit', will: will ? writeOne(will) : 'no limit' };
 }
 
 const write = (field: string, value: unknown): string =>
