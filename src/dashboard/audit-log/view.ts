@@ -174,10 +174,8 @@ const isFields = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 function toLabel(name: string): string {
-  const words = name
-    .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
-    .toLowerCase()
-    .replaceAll(/\burl\b/g, 'URL');
+  if (name === 'url') return 'URL';
+  const words = name.replaceAll(/([a-z])([A-Z])/g, '$1 $2').toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
