@@ -135,8 +135,8 @@ export function formatDuration(ms: number, round = Math.floor): string {
 
 /** To the minute: `1 day`, `23 h 59 min`. */
 export function formatGrace(ms: number): string {
-  const unitMs = units.find(([, size]) => ms >= size && ms % size < MINUTE_MS)?.[1] ?? MINUTE_MS;
-  if (unitMs > MINUTE_MS || ms < HOUR_MS) return formatDuration(ms);
+  const unitMs = units.find(([, size]) => ms >= size)?.[1] ?? MINUTE_MS;
+  if (unitMs === MINUTE_MS || ms % unitMs < MINUTE_MS) return formatDuration(ms);
   return `${Math.floor(ms / HOUR_MS)} h ${Math.floor((ms % HOUR_MS) / MINUTE_MS)} min`;
 }
 

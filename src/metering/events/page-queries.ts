@@ -215,9 +215,7 @@ export function toKeySeries(
     const isShared = keyName !== null && byName.get(keyName)!.length > 1;
     const byStart = new Map(own.map(({ start, quantity }) => [Date.parse(start!), quantity]));
     return {
-      name: isShared
-        ? `${keyName} (${keyPrefix === null ? 'rotated' : `${keyPrefix}…`})`
-        : (keyName ?? 'Operator'),
+      name: isShared ? `${keyName} (${keyPrefix?.concat('…') ?? 'rotated'})` : (keyName ?? 'Operator'),
       quantities: steps.map((step) => byStart.get(step.getTime()) ?? '0'),
     };
   });

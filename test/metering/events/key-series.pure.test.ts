@@ -14,11 +14,14 @@ it('keys of one name, such as those of a rotation, are told apart by their prefi
     sum('2', 'nightly', 'gk_live_Cc3'),
     sum('3', 'worker', 'gk_live_Bb2'),
     sum('4', null, null),
+    sum('5', 'worker', null),
   ];
   expect(toKeySeries(sums, [new Date(0)])).toEqual(
-    ['worker (gk_live_Aa1…)', 'nightly', 'worker (gk_live_Bb2…)', 'Operator'].map((name) => ({
-      name,
-      quantities: ['1'],
-    })),
+    ['worker (gk_live_Aa1…)', 'nightly', 'worker (gk_live_Bb2…)', 'Operator', 'worker (rotated)'].map(
+      (name) => ({
+        name,
+        quantities: ['1'],
+      }),
+    ),
   );
 });
