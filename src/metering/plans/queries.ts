@@ -2,7 +2,7 @@ import { and, asc, eq, getTableColumns, gt, inArray, isNull, ne, sql, type SQL }
 import { lockOrganizationIds, organizations } from '../../accounts/organizations/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
-import { selectRows, storeRows, textArray, firstRow, queryRows, matches } from '../../core/db/sql.js';
+import { storeRows, textArray, firstRow, queryRows, matches } from '../../core/db/sql.js';
 import { BATCH } from '../../core/db/walk.js';
 import type { Range } from '../../core/http/page.js';
 import { organizationPlans, plans, planVersions } from './table.js';
@@ -176,8 +176,9 @@ export const listDue = (db: ReportedDatabase, after: string, now: Date): Promise
     BATCH,
   );
 
-const ownGrants = (orgIds: readonly string[], more: SQL): SQL =>
-  sql`select org_id::text as "orgId", id::text, grant_key as "grantKey" from credit_grants g
+const listGrants = (orm: Orm, orgIds: readonly string[], more: SQL) =>
+  queryRows(orm)<{ orgId: string; id: string; grantKey: string }>`
+    select org_id::text as "orgId", id::text, grant_key as "grantKey" from credit_grants g
     where g.org_id = any (${textArray(orgIds)}::uuid[]) and g.livemode
       and g.grant_key >= 'plan:' and g.grant_key < 'plan;' and ${more} order by g.org_id, g.grant_key`;
 
@@ -186,20 +187,15 @@ export const listKnownKeys = async (
   orgId: string,
   keys: readonly string[],
 ): Promise<ReadonlySet<string>> => {
-  const rows = await selectRows<{ grantKey: string }>(
-    orm,
-    ownGrants([orgId], sql`g.grant_key = any (${textArray(keys)}::text[])`),
-  );
+  const rows = await listGrants(orm, [orgId], sql`g.grant_key = any (${textArray(keys)}::text[])`);
   return new Set(rows.map(({ grantKey }) => grantKey));
 };
 
 /** Grants of plans that have not begun, or have one of the keys. */
 export const listVoidable = (orm: Orm, orgIds: readonly string[], keys: readonly string[], now: Date) =>
-  selectRows<{ orgId: string; id: string; grantKey: string }>(
+  listGrants(
     orm,
-    ownGrants(
-      orgIds,
-      sql`g.voided_at is null and g.request ? 'plan'
-        and (g.starts_at > ${now.toISOString()}::timestamptz or g.grant_key = any (${textArray(keys)}::text[]))`,
-    ),
+    orgIds,
+    sql`g.voided_at is null and g.request ? 'plan'
+      and (g.starts_at > ${now.toISOString()}::timestamptz or g.grant_key = any (${textArray(keys)}::text[]))`,
   );
