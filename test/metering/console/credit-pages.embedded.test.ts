@@ -251,7 +251,7 @@ describe('voiding a grant', () => {
       303,
       expect.stringContaining('done=voided'),
     ]);
-    expect(await open()).toMatch(/Balance 0 live credits .*Void Invoice 1 order-1 .*Entered twice/);
+    expect(await open()).toMatch(/Balance 0 live credits .*Void Invoice 1 Key order-1 , .*Entered twice/);
     expect(await open('/void?grant=order-1')).toContain('nothing is left to void');
     expect(await audit()).toMatchObject([
       { action: 'credits.granted' },
