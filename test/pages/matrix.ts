@@ -500,7 +500,8 @@ export const consoleRoutes = [
 
 /** True if the route requires a fresh password and code. */
 export const isDangerous = (route: string) =>
-  /\/(archive|price|grant|void|forgive|invite|role|remove|link|sign-out|second-factor|delete|reconciliation|entitlement\/withdraw|webhooks\/new|edit|single-sign-on|corrections|service-keys\/new|service-keys\/\{id\}\/\w+)$/.test(
+  route === 'post /console/customers/{slug}/usage' ||
+  /\/(archive|price|grant|void|forgive|invite|role|remove|link|sign-out|second-factor|delete|reconciliation|entitlement\/withdraw|webhooks\/new|edit|single-sign-on|service-keys\/new|service-keys\/\{id\}\/\w+)$/.test(
     route,
   );
 
