@@ -45,7 +45,7 @@ it('a request is tried with the keyboard alone', async () => {
 it('without a key it names what is missing, and without a script everything is readable', async () => {
   const page = await world.visit();
   await page.goto('/docs/reference/usage');
-  expect(await page.evaluate('document.documentElement.scrollHeight')).toBeLessThan(8_000);
+  expect(await page.evaluate('document.documentElement.scrollHeight')).toBeLessThan(7_500);
   // On a long page, only the fields of the request that the address names are open.
   await page.goto('/docs/reference/usage#recordUsageEvents');
   await page.locator('#recordUsageEvents').getByText('Try it').click();
