@@ -30,7 +30,9 @@ it.each([
   },
   { ticker: 'KXRAIN-26SEP13-NYC', day: 'KXRAIN-26SEP13, 13 Sept 2026', label: 'NYC', href: undefined },
 ])('unlisted $ticker is $label on $day', ({ ticker, day, label, href }) => {
-  expect(toMarketView(nameMarket(ticker, undefined))).toMatchObject({ ticker, day, label, href });
+  const { place, date, ...view } = toMarketView(nameMarket(ticker, undefined));
+  expect(view).toEqual({ ticker, day, label, href });
+  expect(`${place}, ${date}`).toBe(day);
 });
 
 it('a market without a place has the venue’s own name and a link to its ticket', () => {
