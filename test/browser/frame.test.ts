@@ -122,7 +122,7 @@ it('on a narrow phone the menu opens by keyboard and does not repeat the name of
   await page.goto('/dashboard/members');
   const navigation = page.getByRole('navigation', { name: 'Dashboard' });
   expect((await navigation.innerText()).trim()).toBe('Menu');
-  await navigation.getByText('Menu').press('Enter');
+  await navigation.locator('summary').press('Enter');
   await navigation.getByRole('link', { name: 'Audit log' }).press('Enter');
   await page.waitForURL('**/audit-log');
 });
