@@ -157,6 +157,17 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
   await page.getByRole('radio', { name: /^Billing/ }).check();
   await page.getByRole('button', { name: 'Create invitation' }).click();
 
+  await page.goto('/dashboard/webhooks/new');
+  await page.getByLabel('URL').fill('https://hooks.northwind.example/gauge');
+  await page.getByRole('radio', { name: 'Only these types' }).check();
+  await page.getByRole('checkbox', { name: /usage\.alert/ }).check();
+  await page.getByRole('button', { name: 'Create endpoint' }).click();
+  await page.locator('#secret').waitFor();
+  await page.goto('/dashboard/usage/alerts');
+  await page.getByLabel('Level').fill('125');
+  await page.getByRole('button', { name: 'Add alert' }).click();
+  await page.waitForURL('**/usage/alerts?done=added');
+
   const staging = await keyHref('staging runtime');
   const password = demo!.logins[0]!.password;
   return {
