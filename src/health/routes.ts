@@ -25,8 +25,7 @@ const readinessSchema = namedObject('Readiness', {
 
 export const healthRoutes = [
   defineRoute({
-    method: 'get',
-    path: '/healthz',
+    at: 'GET /healthz',
     operationId: 'getHealth',
     tag: 'Service',
     credential: 'none',
@@ -36,8 +35,7 @@ export const healthRoutes = [
     },
   }),
   defineRoute({
-    method: 'get',
-    path: '/readyz',
+    at: 'GET /readyz',
     operationId: 'getReadiness',
     tag: 'Service',
     credential: 'none',
@@ -53,8 +51,7 @@ export const healthRoutes = [
       },
   }),
   defineRoute({
-    method: 'get',
-    path: '/metrics',
+    at: 'GET /metrics',
     operationId: 'getMetrics',
     tag: 'Service',
     credential: 'none',

@@ -33,7 +33,7 @@ interface Documents {
   assets: ReturnType<typeof createAssets>;
 }
 
-const documentRoute = { method: 'get', tag: 'Service', credential: 'none', limit: 'documents' } as const;
+const documentRoute = { tag: 'Service', credential: 'none', limit: 'documents' } as const;
 
 const pageRoute = {
   ...documentRoute,
@@ -49,7 +49,7 @@ const searchQuery = z.strictObject({
 export const documentationRoutes = [
   defineRoute({
     ...documentRoute,
-    path: '/openapi.json',
+    at: 'GET /openapi.json',
     operationId: 'getOpenApi',
     ...conditional('The document.', z.looseObject({ openapi: z.string() }).meta({ id: 'OpenApi' })),
     handler: (deps: Documents) => async (req, res) => {
@@ -62,20 +62,20 @@ export const documentationRoutes = [
   }),
   defineRoute({
     ...pageRoute,
-    path: '/docs',
+    at: 'GET /docs',
     operationId: 'getDocumentation',
     handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, 'index'),
   }),
   defineRoute({
     ...pageRoute,
-    path: '/docs/search',
+    at: 'GET /docs/search',
     operationId: 'searchDocumentation',
     query: searchQuery,
     handler: (deps: Documents) => (req, res) => deps.sendSearch(req, res),
   }),
   defineRoute({
     ...pageRoute,
-    path: '/docs/{topic}',
+    at: 'GET /docs/{topic}',
     operationId: 'getTopic',
     params: z.object({
       topic: z.enum(topics.map(({ id }) => id)).meta({ description: 'The name in the link from `/docs`.' }),
@@ -84,14 +84,14 @@ export const documentationRoutes = [
   }),
   defineRoute({
     ...pageRoute,
-    path: '/docs/reference/{group}',
+    at: 'GET /docs/reference/{group}',
     operationId: 'getReference',
     params: z.object({ group: z.string().meta({ description: 'The name in the link from `/docs`.' }) }),
     handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, `reference/${req.params.group}`),
   }),
   defineRoute({
     ...documentRoute,
-    path: '/docs/assets/{version}/{file}',
+    at: 'GET /docs/assets/{version}/{file}',
     operationId: 'getReferenceFile',
     params: z.object({
       version: z.string().meta({ description: 'The version in the links of the pages.' }),

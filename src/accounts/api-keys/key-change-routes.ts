@@ -30,8 +30,7 @@ const mayChange = requireRole(...managingRoles);
 
 const create = defineRoute({
   ...common,
-  method: 'post',
-  path: '/dashboard/api-keys',
+  at: 'POST /dashboard/api-keys',
   operationId: 'createApiKey',
   limit: 'key-changes',
   body: { schema: createApiKeySchema, maxBytes: MAX_BODY_BYTES },
@@ -56,8 +55,7 @@ const create = defineRoute({
 
 const rotate = defineRoute({
   ...common,
-  method: 'post',
-  path: '/dashboard/api-keys/{id}/rotate',
+  at: 'POST /dashboard/api-keys/{id}/rotate',
   operationId: 'rotateApiKey',
   limit: 'key-changes',
   params: idParams,
@@ -86,8 +84,7 @@ const rotate = defineRoute({
 
 const revoke = defineRoute({
   ...common,
-  method: 'delete',
-  path: '/dashboard/api-keys/{id}',
+  at: 'DELETE /dashboard/api-keys/{id}',
   operationId: 'revokeApiKey',
   params: idParams,
   responses: {

@@ -20,8 +20,7 @@ export const common = { tag: 'API keys', credential: 'session' } as const;
 
 const list = defineRoute({
   ...common,
-  method: 'get',
-  path: '/dashboard/api-keys',
+  at: 'GET /dashboard/api-keys',
   operationId: 'listApiKeys',
   limit: 'key-changes',
   query: listApiKeysSchema,
@@ -46,8 +45,7 @@ export const idParams = z.object({ id: z.string().meta({ description: 'The id of
 
 const one = defineRoute({
   ...common,
-  method: 'get',
-  path: '/dashboard/api-keys/{id}',
+  at: 'GET /dashboard/api-keys/{id}',
   operationId: 'getApiKey',
   params: idParams,
   responses: { 200: json('The key.', apiKeyAnswerSchema) },
@@ -62,8 +60,7 @@ export const apiKeyReadRoutes = [list, one];
 type OwnKeyDeps = CallDeps & Pick<Context, 'db' | 'clock'>;
 
 export const ownKeyRoute = defineRoute({
-  method: 'get',
-  path: '/api/key',
+  at: 'GET /api/key',
   operationId: 'getOwnApiKey',
   tag: 'API keys',
   credential: 'apiKey',

@@ -27,7 +27,6 @@ const toAnswer = (req: Request<object>, { path, expiresAt }: NewPortalSession) =
 
 const description = {
   ...ofOrganization,
-  path: '/service/organizations/{slug}/portal-sessions',
   limit: 'service',
   scope: 'portal:create',
 } satisfies Partial<RouteDescription>;
@@ -35,7 +34,7 @@ const description = {
 export const portalRoutes = [
   defineRoute({
     ...description,
-    method: 'post',
+    at: 'POST /service/organizations/{slug}/portal-sessions',
     operationId: 'createPortalSession',
     responses,
     body: { schema: portalSessionInputSchema, maxBytes: MAX_BODY_BYTES, isOptional: true },
@@ -50,7 +49,7 @@ export const portalRoutes = [
   }),
   defineRoute({
     ...description,
-    method: 'delete',
+    at: 'DELETE /service/organizations/{slug}/portal-sessions',
     operationId: 'endPortalSessions',
     responses: deletedResponses,
     handler: (deps: PortalDeps) => async (req, res) => {
@@ -84,8 +83,7 @@ const PATH = '/operator/organizations/{slug}/portal-sessions';
 
 export const operatorPortalRoutes = [
   operatorRoute({
-    method: 'post',
-    path: PATH,
+    at: `POST ${PATH}`,
     operationId: 'createCustomerPortalSession',
     body: portalSessionInputSchema,
     isBodyOptional: true,
@@ -97,8 +95,7 @@ export const operatorPortalRoutes = [
     },
   }),
   operatorRoute({
-    method: 'delete',
-    path: PATH,
+    at: `DELETE ${PATH}`,
     operationId: 'endCustomerPortalSessions',
     errors: ['not_found'],
     responses: deletedResponses,

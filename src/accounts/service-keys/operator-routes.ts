@@ -14,14 +14,13 @@ import { createServiceKey, revokeServiceKey, rotateServiceKey, toServiceKeyJson 
 
 export const serviceKeyRoutes = [
   listRoute('serviceKeys', serviceKeySchema, 'id', {
-    path: '/operator/service-keys',
+    at: 'GET /operator/service-keys',
     operationId: 'listServiceKeys',
     read: ({ db }, { limit, after }) => listServiceKeys(db.orm, { limit: limit + 1, after }),
     present: (key, { clock }) => toServiceKeyJson(key, clock.now()),
   }),
   operatorRoute({
-    method: 'post',
-    path: '/operator/service-keys',
+    at: 'POST /operator/service-keys',
     operationId: 'createServiceKey',
     body: serviceKeyInputSchema,
     responses: { 201: json('The new key and its secret.', newServiceKeySchema) },
@@ -32,8 +31,7 @@ export const serviceKeyRoutes = [
     },
   }),
   operatorRoute({
-    method: 'post',
-    path: '/operator/service-keys/{id}/rotate',
+    at: 'POST /operator/service-keys/{id}/rotate',
     operationId: 'rotateServiceKey',
     body: rotateApiKeySchema,
     isBodyOptional: true,
@@ -48,8 +46,7 @@ export const serviceKeyRoutes = [
     },
   }),
   operatorRoute({
-    method: 'delete',
-    path: '/operator/service-keys/{id}',
+    at: 'DELETE /operator/service-keys/{id}',
     operationId: 'revokeServiceKey',
     responses: { 200: json('The revoked key.', serviceKeyAnswerSchema) },
     async answer({ req, change }, { clock }) {

@@ -12,8 +12,7 @@ import {
 } from './schema.js';
 
 const test = webhookRoute({
-  method: 'post',
-  path: '/dashboard/webhooks/{id}/test',
+  at: 'POST /dashboard/webhooks/{id}/test',
   operationId: 'testWebhook',
   responses: { 202: json('Accepted for delivery.', testAnswerSchema) },
   answer: async ({ actor, id }, deps) => ({ messageId: await testEndpoint(deps, actor, id) }),
@@ -21,8 +20,7 @@ const test = webhookRoute({
 
 const deliveries = ({ listDeliveriesSchema }: WebhookSchemas) =>
   webhookRoute({
-    method: 'get',
-    path: '/dashboard/webhooks/{id}/deliveries',
+    at: 'GET /dashboard/webhooks/{id}/deliveries',
     operationId: 'listWebhookDeliveries',
     query: listDeliveriesSchema,
     responses: { 200: json('A page of deliveries.', deliveryListSchema) },
@@ -35,8 +33,7 @@ const deliveries = ({ listDeliveriesSchema }: WebhookSchemas) =>
   });
 
 const readOne = webhookRoute({
-  method: 'get',
-  path: '/dashboard/webhooks/{id}/deliveries/{messageId}',
+  at: 'GET /dashboard/webhooks/{id}/deliveries/{messageId}',
   operationId: 'getWebhookDelivery',
   responses: { 200: json('The delivery.', deliveryAnswerSchema) },
   async answer({ actor: { orgId }, id: endpointId, messageId }, { db: { orm } }) {
@@ -46,8 +43,7 @@ const readOne = webhookRoute({
 });
 
 const resendOne = webhookRoute({
-  method: 'post',
-  path: '/dashboard/webhooks/{id}/deliveries/{messageId}/resend',
+  at: 'POST /dashboard/webhooks/{id}/deliveries/{messageId}/resend',
   operationId: 'resendWebhookDelivery',
   responses: { 202: json('Accepted for delivery.', deliveryAnswerSchema) },
   async answer({ actor, id: endpointId, messageId }, deps) {
@@ -58,8 +54,7 @@ const resendOne = webhookRoute({
 });
 
 const resend = webhookRoute({
-  method: 'post',
-  path: '/dashboard/webhooks/{id}/resend',
+  at: 'POST /dashboard/webhooks/{id}/resend',
   operationId: 'resendFailedWebhookDeliveries',
   body: resendWebhookSchema,
   responses: { 200: json('The number of messages resent.', resentAnswerSchema) },

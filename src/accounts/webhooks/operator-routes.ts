@@ -8,8 +8,7 @@ import { readEndpointId } from './request.js';
 import { newWebhookSchema, webhookAnswerSchema, webhookListSchema, type WebhookSchemas } from './schema.js';
 
 const list = operatorRoute({
-  method: 'get',
-  path: '/operator/organizations/{slug}/webhooks',
+  at: 'GET /operator/organizations/{slug}/webhooks',
   operationId: 'listOrganizationWebhooks',
   responses: { 200: json('All endpoints.', webhookListSchema) },
   async answer({ params }, deps) {
@@ -20,8 +19,7 @@ const list = operatorRoute({
 
 const create = ({ webhookInputSchema }: WebhookSchemas) =>
   operatorRoute({
-    method: 'post',
-    path: '/operator/organizations/{slug}/webhooks',
+    at: 'POST /operator/organizations/{slug}/webhooks',
     operationId: 'createOrganizationWebhook',
     body: webhookInputSchema,
     responses: { 201: json('The endpoint and its secret.', newWebhookSchema) },
@@ -34,8 +32,7 @@ const create = ({ webhookInputSchema }: WebhookSchemas) =>
 
 const put = ({ webhookInputSchema }: WebhookSchemas) =>
   operatorRoute({
-    method: 'put',
-    path: '/operator/organizations/{slug}/webhooks/{id}',
+    at: 'PUT /operator/organizations/{slug}/webhooks/{id}',
     operationId: 'putOrganizationWebhook',
     body: webhookInputSchema,
     responses: { 200: json('The endpoint as it is now.', webhookAnswerSchema) },
@@ -47,8 +44,7 @@ const put = ({ webhookInputSchema }: WebhookSchemas) =>
   });
 
 const remove = operatorRoute({
-  method: 'delete',
-  path: '/operator/organizations/{slug}/webhooks/{id}',
+  at: 'DELETE /operator/organizations/{slug}/webhooks/{id}',
   operationId: 'deleteOrganizationWebhook',
   responses: deletedResponses,
   async answer({ params, req, res }, deps) {

@@ -4,7 +4,13 @@ import type { Orm } from '../../core/db/client.js';
 import { hasBody } from '../../core/http/body.js';
 import { cutPage } from '../../core/http/page.js';
 import { readPathId } from '../../core/http/request.js';
-import type { Example, ExampleRequest, Route, RouteDescription } from '../../core/reference/define-route.js';
+import {
+  defineRoute,
+  type Example,
+  type ExampleRequest,
+  type Route,
+  type RouteDefinition,
+} from '../../core/reference/define-route.js';
 import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { decodeCursor, encodeCursor } from '../../core/ids.js';
@@ -37,8 +43,8 @@ interface Call<Body extends z.ZodType> {
 }
 
 interface OwnParts<Body extends z.ZodType> extends Omit<
-  RouteDescription,
-  'tag' | 'credential' | 'params' | 'body'
+  RouteDefinition<string, EndpointDeps>,
+  'tag' | 'credential' | 'params' | 'body' | 'handler'
 > {
   body?: Body;
   isBodyOptional?: boolean;
@@ -51,8 +57,8 @@ export function webhookRoute<Body extends z.ZodType = z.ZodUndefined>({
   isBodyOptional: isOptional = false,
   ...own
 }: OwnParts<Body>): Route<EndpointDeps> {
-  const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as keyof typeof parameters);
-  return {
+  const names = [...own.at.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as keyof typeof parameters);
+  return defineRoute({
     ...own,
     ...(schema && { body: { schema, isOptional, maxBytes: MAX_BODY_BYTES } }),
     tag: 'Webhooks',
@@ -81,7 +87,7 @@ export function webhookRoute<Body extends z.ZodType = z.ZodUndefined>({
         res.status(Number(Object.keys(own.responses)[0])).json(await answer(call, deps));
       },
     ],
-  };
+  });
 }
 
 const { webhooks, unknownId } = exampleWorld;

@@ -17,8 +17,7 @@ import {
 } from './schema.js';
 
 const list = webhookRoute({
-  method: 'get',
-  path: '/dashboard/webhooks',
+  at: 'GET /dashboard/webhooks',
   operationId: 'listWebhooks',
   responses: { 200: json('All endpoints.', webhookListSchema) },
   answer: async ({ actor }, deps) => ({ webhooks: await listEndpoints(deps.db.orm, actor.orgId) }),
@@ -26,8 +25,7 @@ const list = webhookRoute({
 
 const create = ({ webhookInputSchema }: WebhookSchemas) =>
   webhookRoute({
-    method: 'post',
-    path: '/dashboard/webhooks',
+    at: 'POST /dashboard/webhooks',
     operationId: 'createWebhook',
     body: webhookInputSchema,
     responses: { 201: json('The endpoint and its secret.', newWebhookSchema) },
@@ -38,8 +36,7 @@ const create = ({ webhookInputSchema }: WebhookSchemas) =>
   });
 
 const read = webhookRoute({
-  method: 'get',
-  path: '/dashboard/webhooks/{id}',
+  at: 'GET /dashboard/webhooks/{id}',
   operationId: 'getWebhook',
   responses: { 200: json('The endpoint.', webhookAnswerSchema) },
   answer: async ({ actor, id }, deps) => ({ webhook: await requireEndpoint(deps.db.orm, actor.orgId, id) }),
@@ -47,8 +44,7 @@ const read = webhookRoute({
 
 const update = ({ webhookInputSchema }: WebhookSchemas) =>
   webhookRoute({
-    method: 'put',
-    path: '/dashboard/webhooks/{id}',
+    at: 'PUT /dashboard/webhooks/{id}',
     operationId: 'updateWebhook',
     body: webhookInputSchema,
     responses: { 200: json('The endpoint as it is now.', webhookAnswerSchema) },
@@ -56,16 +52,14 @@ const update = ({ webhookInputSchema }: WebhookSchemas) =>
   });
 
 const remove = webhookRoute({
-  method: 'delete',
-  path: '/dashboard/webhooks/{id}',
+  at: 'DELETE /dashboard/webhooks/{id}',
   operationId: 'deleteWebhook',
   responses: { 200: json('The endpoint as it was.', webhookAnswerSchema) },
   answer: async ({ actor, id }, deps) => ({ webhook: await deleteEndpoint(deps, actor, id) }),
 });
 
 const rotate = webhookRoute({
-  method: 'post',
-  path: '/dashboard/webhooks/{id}/rotate',
+  at: 'POST /dashboard/webhooks/{id}/rotate',
   operationId: 'rotateWebhookSecret',
   body: rotateWebhookSchema,
   isBodyOptional: true,

@@ -70,13 +70,18 @@ export type ParameterNames<Path extends string> = Path extends `${string}{${infe
   : never;
 type HandlerOf<Path extends string> = RequestHandler<Record<ParameterNames<Path>, string>>;
 
-export type RouteDefinition<Path extends string, Deps> = RouteDescription & {
-  path: Path;
+/** Method and path: `GET /dashboard/api-keys/{id}`. */
+export type At<Path extends string> = `${Uppercase<RouteDescription['method']>} ${Path}`;
+
+export type RouteDefinition<Path extends string, Deps> = Omit<RouteDescription, 'method' | 'path'> & {
+  at: At<Path>;
   handler: (deps: Deps) => HandlerOf<Path> | HandlerOf<Path>[];
 };
 
-export const defineRoute = <Path extends string, Deps>(route: RouteDefinition<Path, Deps>): Route<Deps> =>
-  route as unknown as Route<Deps>;
+export function defineRoute<Path extends string, Deps>({ at, ...route }: RouteDefinition<Path, Deps>) {
+  const [method, path] = at.split(' ') as [string, Path];
+  return { ...route, method: method.toLowerCase(), path } as unknown as Route<Deps>;
+}
 
 /** @param guardsOf handlers that run before a route, in the same layer */
 export function mountRoutes<Deps>(

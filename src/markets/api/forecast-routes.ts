@@ -9,7 +9,7 @@ import type { SnapshotReads } from './snapshot-reads.js';
 
 const forecast = defineRoute({
   ...publicRead,
-  path: '/forecast/{station}',
+  at: 'GET /forecast/{station}',
   operationId: 'getForecast',
   params: z.object({
     station: z.string().meta({ description: 'The id of the station, in upper or lower case.' }),
@@ -24,7 +24,7 @@ const forecast = defineRoute({
 
 const stationList = defineRoute({
   ...publicRead,
-  path: '/stations',
+  at: 'GET /stations',
   operationId: 'listStations',
   ...conditional('The stations.', stationListSchema),
   errors: ['unavailable'],

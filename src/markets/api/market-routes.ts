@@ -31,7 +31,7 @@ interface ReadDeps {
 
 const markets = defineRoute({
   ...publicRead,
-  path: '/markets',
+  at: 'GET /markets',
   operationId: 'listMarkets',
   query: marketsQuerySchema,
   ...conditional('The markets.', marketListSchema),
@@ -49,7 +49,7 @@ const markets = defineRoute({
 
 const signals = defineRoute({
   ...publicRead,
-  path: '/signals',
+  at: 'GET /signals',
   operationId: 'listSignals',
   query: signalsQuerySchema,
   ...conditional('The signals.', signalListSchema),

@@ -27,6 +27,6 @@ export function readLayer(context: Context): RequestHandler {
   };
 }
 
-export const publicRead = { method: 'get', tag: 'Market data', credential: 'none', limit: 'reads' } as const;
+export const publicRead = { tag: 'Market data', credential: 'none', limit: 'reads' } as const;
 
 export const hasQuery = (req: Request<object>): boolean => req.url.includes('?');

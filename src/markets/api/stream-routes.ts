@@ -9,7 +9,7 @@ import { type MarketStream, setStreamHeaders } from './stream.js';
 
 export const streamRoute = defineRoute({
   ...publicRead,
-  path: '/stream',
+  at: 'GET /stream',
   operationId: 'streamMarkets',
   query: streamQuerySchema,
   headers: z.object({

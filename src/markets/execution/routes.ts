@@ -16,8 +16,7 @@ const scope = 'trading:read';
 
 export const executionRoutes = [
   defineRoute({
-    method: 'get',
-    path: '/scores/execution',
+    at: 'GET /scores/execution',
     operationId: 'getExecution',
     tag: 'Trading',
     credential: 'apiKey',

@@ -20,8 +20,7 @@ const path = '/operator/organizations/{slug}/trading/reconciliation';
 
 export const reconciliationRoutes = [
   operatorRoute({
-    method: 'get',
-    path,
+    at: `GET ${path}`,
     operationId: 'getReconciliation',
     responses: {
       200: json('The comparison.', reconciliationSchema),
@@ -33,8 +32,7 @@ export const reconciliationRoutes = [
     },
   }),
   operatorRoute({
-    method: 'put',
-    path,
+    at: `PUT ${path}`,
     operationId: 'acceptReconciliation',
     body: acceptSchema,
     responses: {

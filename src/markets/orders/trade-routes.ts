@@ -38,8 +38,7 @@ async function findChange(deps: OrderRouteDeps, req: Request, principal: Princip
 
 const list = defineRoute({
   ...read,
-  method: 'get',
-  path: '/trades',
+  at: 'GET /trades',
   operationId: 'listTrades',
   query: listTradesSchema,
   responses: {
@@ -61,8 +60,7 @@ const list = defineRoute({
 
 const one = defineRoute({
   ...read,
-  method: 'get',
-  path: '/trades/{id}',
+  at: 'GET /trades/{id}',
   operationId: 'getTrade',
   params,
   responses: { 200: json('The trade.', tradeAnswerSchema) },
@@ -75,8 +73,7 @@ const one = defineRoute({
 
 const cancel = defineRoute({
   ...write,
-  method: 'delete',
-  path: '/trades/{id}',
+  at: 'DELETE /trades/{id}',
   operationId: 'cancelOrder',
   params,
   responses: { 200: json('The trade.', tradeAnswerSchema) },
@@ -89,8 +86,7 @@ const cancel = defineRoute({
 
 const decrease = defineRoute({
   ...write,
-  method: 'post',
-  path: '/trades/{id}/decrease',
+  at: 'POST /trades/{id}/decrease',
   operationId: 'decreaseOrder',
   params,
   body: { schema: decreaseSchema, maxBytes: MAX_BODY_BYTES },

@@ -21,8 +21,7 @@ const scope = 'trading:read';
 
 export const portfolioRoutes = [
   defineRoute({
-    method: 'get',
-    path: '/portfolio',
+    at: 'GET /portfolio',
     operationId: 'getPortfolio',
     tag: 'Trading',
     credential: 'apiKey',

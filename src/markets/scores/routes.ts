@@ -9,8 +9,7 @@ import { scoresQuerySchema, scoresSchema } from './schema.js';
 
 export const scoresRoutes = [
   defineRoute({
-    method: 'get',
-    path: '/scores',
+    at: 'GET /scores',
     operationId: 'getScores',
     tag: 'Market data',
     credential: 'none',

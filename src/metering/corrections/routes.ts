@@ -20,8 +20,7 @@ type CorrectionDeps = CallDeps & Pick<Context, 'db' | 'clock'>;
 
 export const correctionRoutes = [
   defineRoute({
-    method: 'post',
-    path: '/api/usage/corrections',
+    at: 'POST /api/usage/corrections',
     operationId: 'correctUsage',
     tag: 'Usage',
     credential: 'apiKey',
@@ -44,8 +43,7 @@ export const correctionRoutes = [
 
 export const operatorCorrectionRoutes = [
   operatorRoute({
-    method: 'post',
-    path: '/operator/organizations/{slug}/usage/corrections',
+    at: 'POST /operator/organizations/{slug}/usage/corrections',
     operationId: 'correctCustomerUsage',
     body: correctionsSchema,
     maxBytes: MAX_BODY_BYTES,

@@ -44,8 +44,7 @@ const readAccountId = async (orm: Orm, slug: string, livemode: boolean): Promise
 export const creditRoutes = [
   defineRoute({
     ...common,
-    method: 'get',
-    path: '/api/credits',
+    at: 'GET /api/credits',
     operationId: 'readCredits',
     responses: { 200: json('The credits.', creditsSchema) },
     handler: (deps: ReadingDeps) => async (req, res) => {
@@ -56,8 +55,7 @@ export const creditRoutes = [
   }),
   defineRoute({
     ...common,
-    method: 'get',
-    path: '/api/credits/entries',
+    at: 'GET /api/credits/entries',
     operationId: 'listCreditEntries',
     query: entriesQuerySchema,
     responses: { 200: json('One page.', entriesSchema) },
@@ -71,8 +69,7 @@ export const creditRoutes = [
 
 export const operatorCreditRoutes = [
   operatorRoute({
-    method: 'put',
-    path: `${path}/grants/{grantKey}`,
+    at: `PUT ${path}/grants/{grantKey}`,
     operationId: 'putCreditGrant',
     body: grantSchema,
     responses: {
@@ -92,8 +89,7 @@ export const operatorCreditRoutes = [
     },
   }),
   operatorRoute({
-    method: 'post',
-    path: `${path}/grants/{grantKey}/void`,
+    at: `POST ${path}/grants/{grantKey}/void`,
     operationId: 'voidCreditGrant',
     body: creditReasonSchema,
     responses: { 200: json('Voided.', grantAnswerSchema) },
@@ -107,8 +103,7 @@ export const operatorCreditRoutes = [
     },
   }),
   operatorRoute({
-    method: 'post',
-    path: `${path}/overdrafts/{productSlug}/forgive`,
+    at: `POST ${path}/overdrafts/{productSlug}/forgive`,
     operationId: 'forgiveOverdraft',
     body: creditReasonSchema,
     responses: { 200: json('Forgiven, or there was none.', forgivenSchema) },
@@ -121,8 +116,7 @@ export const operatorCreditRoutes = [
     },
   }),
   operatorRoute({
-    method: 'get',
-    path,
+    at: `GET ${path}`,
     operationId: 'readCustomerCredits',
     query: customerQuerySchema,
     responses: { 200: json('The credits.', creditsSchema) },
@@ -133,8 +127,7 @@ export const operatorCreditRoutes = [
     },
   }),
   operatorRoute({
-    method: 'get',
-    path: `${path}/entries`,
+    at: `GET ${path}/entries`,
     operationId: 'listCustomerCreditEntries',
     query: customerEntriesQuerySchema,
     responses: { 200: json('One page.', entriesSchema) },

@@ -38,8 +38,7 @@ const common = {
 
 const list = defineRoute({
   ...common,
-  method: 'get',
-  path: '/api/entitlements',
+  at: 'GET /api/entitlements',
   operationId: 'listEntitlements',
   query: entitlementPageSchema,
   responses: {
@@ -62,8 +61,7 @@ const list = defineRoute({
 
 const one = defineRoute({
   ...common,
-  method: 'get',
-  path: '/api/entitlements/{productSlug}',
+  at: 'GET /api/entitlements/{productSlug}',
   operationId: 'getEntitlement',
   params: z.object({
     productSlug: z.string().meta({ description: 'The slug of the product, percent-encoded.' }),
@@ -88,8 +86,7 @@ const one = defineRoute({
 
 const check = defineRoute({
   ...common,
-  method: 'post',
-  path: '/api/entitlements/check',
+  at: 'POST /api/entitlements/check',
   operationId: 'checkEntitlements',
   body: { schema: entitlementCheckSchema, maxBytes: MAX_BODY_BYTES },
   responses: {

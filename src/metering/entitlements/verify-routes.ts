@@ -71,8 +71,7 @@ interface VerifyDeps extends CallDeps {
 
 export const verifyRoutes = [
   defineRoute({
-    method: 'post',
-    path: '/service/keys/verify',
+    at: 'POST /service/keys/verify',
     operationId: 'verifyKey',
     tag: 'On behalf of customers',
     credential: 'serviceKey',

@@ -36,8 +36,7 @@ type ManyDeps = CallDeps & RecordingDeps & { access: ServiceAccess };
 
 export const manyUsageRoutes = [
   defineRoute({
-    method: 'post',
-    path: '/service/usage/events',
+    at: 'POST /service/usage/events',
     operationId: 'recordUsageEventsOfMany',
     tag: 'On behalf of customers',
     credential: 'serviceKey',

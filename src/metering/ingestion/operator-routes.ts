@@ -27,8 +27,7 @@ const querySchema = recordQuerySchema.extend({
 
 export const operatorUsageRoutes = [
   operatorRoute({
-    method: 'post',
-    path: '/operator/organizations/{slug}/usage/events',
+    at: 'POST /operator/organizations/{slug}/usage/events',
     operationId: 'recordCustomerUsageEvents',
     query: querySchema,
     ...recordParts,

@@ -60,8 +60,7 @@ export const recordParts = {
 
 export const usageRoutes = [
   defineRoute({
-    method: 'post',
-    path: '/api/usage/events',
+    at: 'POST /api/usage/events',
     operationId: 'recordUsageEvents',
     tag: 'Usage',
     credential: 'apiKey',

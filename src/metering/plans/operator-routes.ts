@@ -59,14 +59,13 @@ const versionSchema = z.strictObject({
 
 export const planRoutes = [
   listRoute('plans', planAnswerSchema, 'slug', {
-    path: '/operator/plans',
+    at: 'GET /operator/plans',
     operationId: 'listPlans',
     read: async ({ db }, range) => presentPlans(db.orm, await listPlans(db.orm, range)),
     present: (plan) => plan,
   }),
   operatorRoute({
-    method: 'get',
-    path: PLAN,
+    at: `GET ${PLAN}`,
     operationId: 'getPlan',
     query: versionSchema,
     responses: { 200: json('The plan.', planAnswerSchema) },
@@ -76,8 +75,7 @@ export const planRoutes = [
     },
   }),
   operatorRoute({
-    method: 'put',
-    path: PLAN,
+    at: `PUT ${PLAN}`,
     operationId: 'putPlan',
     body: planSchema,
     maxBytes: MAX_PLAN_BYTES,
@@ -90,15 +88,14 @@ export const planRoutes = [
     },
   }),
   listRoute('organizations', organizationPlanAnswerSchema, 'organization', {
-    path: `${PLAN}/organizations` as const,
+    at: `GET ${PLAN}/organizations`,
     operationId: 'listPlanOrganizations',
     read: async ({ db: { orm } }, range, { slug }) =>
       listOrganizationsOn(orm, (await getPlan(orm, slug)).slug, range),
     present: ({ organization, row }, { clock }) => ownPlanJson(organization, row, new Date(clock.now())),
   }),
   operatorRoute({
-    method: 'post',
-    path: `${PLAN}/move`,
+    at: `POST ${PLAN}/move`,
     operationId: 'movePlan',
     body: moveSchema,
     responses: { 200: json('Moved, all of them or as many as fit into the call.', movedSchema) },
@@ -111,16 +108,14 @@ export const planRoutes = [
     },
   }),
   operatorRoute({
-    method: 'get',
-    path: OWN_PLAN,
+    at: `GET ${OWN_PLAN}`,
     operationId: 'getOrganizationPlan',
     responses: { 200: json('The plan.', organizationPlanAnswerSchema) },
     answer: async ({ params: { slug } }, deps) =>
       presentOwnPlan(deps, slug, await getOrganizationPlan(deps.db.orm, slug)),
   }),
   operatorRoute({
-    method: 'put',
-    path: OWN_PLAN,
+    at: `PUT ${OWN_PLAN}`,
     operationId: 'putOrganizationPlan',
     query: replaceSchema,
     body: organizationPlanSchema,
@@ -136,8 +131,7 @@ export const planRoutes = [
     },
   }),
   operatorRoute({
-    method: 'delete',
-    path: OWN_PLAN,
+    at: `DELETE ${OWN_PLAN}`,
     operationId: 'deleteOrganizationPlan',
     responses: deletedResponses,
     answer: ({ params: { slug }, change }) => change((tx, source) => endOrganizationPlan(tx, slug, source)),

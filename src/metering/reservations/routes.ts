@@ -42,8 +42,7 @@ const idParams = z.object({ id: z.uuid().meta({ description: 'The id of the rese
 
 const reserve = defineRoute({
   ...common,
-  method: 'post',
-  path: '/api/usage/reservations',
+  at: 'POST /api/usage/reservations',
   operationId: 'reserveUsage',
   body: { schema: reserveSchema, maxBytes: MAX_BODY_BYTES },
   responses: {
@@ -72,8 +71,7 @@ const reserve = defineRoute({
 
 const settle = defineRoute({
   ...common,
-  method: 'post',
-  path: '/api/usage/reservations/{id}/settle',
+  at: 'POST /api/usage/reservations/{id}/settle',
   operationId: 'settleReservation',
   params: idParams,
   body: { schema: settleSchema, maxBytes: MAX_BODY_BYTES },
@@ -104,8 +102,7 @@ const settle = defineRoute({
 
 const release = defineRoute({
   ...common,
-  method: 'delete',
-  path: '/api/usage/reservations/{id}',
+  at: 'DELETE /api/usage/reservations/{id}',
   operationId: 'releaseReservation',
   params: idParams,
   responses: { 200: json('Released.', foundSchema) },
@@ -123,8 +120,7 @@ const release = defineRoute({
 
 const find = defineRoute({
   ...common,
-  method: 'get',
-  path: '/api/usage/reservations/{id}',
+  at: 'GET /api/usage/reservations/{id}',
   operationId: 'getReservation',
   params: idParams,
   responses: { 200: json('The reservation.', foundSchema) },
@@ -144,8 +140,7 @@ const listQuery = pageSchema.extend({
 
 const list = defineRoute({
   ...common,
-  method: 'get',
-  path: '/api/usage/reservations',
+  at: 'GET /api/usage/reservations',
   operationId: 'listReservations',
   query: listQuery,
   responses: { 200: json('One page.', reservationListSchema) },

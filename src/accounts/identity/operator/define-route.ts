@@ -11,6 +11,7 @@ import { nextCursorField } from '../../../core/http/fields.js';
 import {
   defineRoute,
   json,
+  type At,
   type Example,
   type ExampleRequest,
   type ParameterNames,
@@ -61,7 +62,7 @@ export function operatorRoute<
   maxBytes = MAX_BODY_BYTES,
   ...own
 }: OwnParts<Path, Deps, Body>): Route<Deps> {
-  const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as ParameterName);
+  const names = [...own.at.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as ParameterName);
   return defineRoute<Path, Deps>({
     handler: (deps) => async (req: Request, res: Response) => {
       const params = readParameters(req) as Record<ParameterNames<Path>, string>;
@@ -180,7 +181,7 @@ export const listRoute = <
     present,
     ...own
   }: {
-    path: Path;
+    at: At<Path>;
     operationId: string;
     /** Returns one row more than the limit if there is a next page. */
     read: (deps: Context, range: Range, params: Call<Path, z.ZodType>['params']) => Promise<Row[]>;
@@ -188,7 +189,6 @@ export const listRoute = <
   },
 ): Route<Context> =>
   operatorRoute({
-    method: 'get',
     ...own,
     ...listParts(name, schema, key === 'id' ? 'Newest first.' : `Ordered by \`${key}\`.`),
     async answer({ params, req }, deps) {

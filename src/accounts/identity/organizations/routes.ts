@@ -12,8 +12,7 @@ import { chooseOrganizationSchema, MAX_BODY_BYTES, sessionSchema } from './schem
 const MAX_ORGANIZATIONS = 1_000;
 
 const read = defineRoute({
-  method: 'get',
-  path: '/dashboard/session',
+  at: 'GET /dashboard/session',
   operationId: 'getSession',
   tag: 'Signing in',
   credential: 'session',
@@ -27,8 +26,7 @@ const read = defineRoute({
 });
 
 const choose = defineRoute({
-  method: 'post',
-  path: '/dashboard/organization',
+  at: 'POST /dashboard/organization',
   operationId: 'chooseOrganization',
   tag: 'Signing in',
   credential: 'session',

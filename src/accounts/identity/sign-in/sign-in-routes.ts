@@ -36,8 +36,7 @@ interface SignInDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
 const formType = 'application/x-www-form-urlencoded';
 
 const form = defineRoute({
-  method: 'get',
-  path: '/login',
+  at: 'GET /login',
   operationId: 'getSignInForm',
   tag: 'Signing in',
   credential: 'none',
@@ -70,8 +69,7 @@ const codeIsDue =
   'The password is right, and a second factor is required. Within 10 minutes, post the code as the form field `code` to /login/code with the cookie of this response.';
 
 const submit = defineRoute({
-  method: 'post',
-  path: '/login',
+  at: 'POST /login',
   operationId: 'signIn',
   tag: 'Signing in',
   credential: 'none',
@@ -115,8 +113,7 @@ const submit = defineRoute({
 });
 
 const signOut = defineRoute({
-  method: 'post',
-  path: '/logout',
+  at: 'POST /logout',
   operationId: 'signOut',
   tag: 'Signing in',
   credential: 'session',

@@ -3,8 +3,7 @@ import { unlink } from './single-sign-on.js';
 
 export const singleSignOnRoutes = [
   operatorRoute({
-    method: 'delete',
-    path: '/operator/users/{email}/single-sign-on',
+    at: 'DELETE /operator/users/{email}/single-sign-on',
     operationId: 'deleteUserSingleSignOn',
     responses: deletedResponses,
     answer: ({ params, change }) => change((tx, source) => unlink(tx, params.email, source)),

@@ -21,21 +21,19 @@ const userJson = ({ id, email, name, createdAt }: User) => ({ id, email, name, c
 
 export const userRoutes = [
   listRoute('users', userAnswerSchema, 'email', {
-    path: '/operator/users',
+    at: 'GET /operator/users',
     operationId: 'listUsers',
     read: ({ db }, range) => listUsers(db.orm, range),
     present: userJson,
   }),
   operatorRoute({
-    method: 'get',
-    path: '/operator/users/{email}',
+    at: 'GET /operator/users/{email}',
     operationId: 'getUser',
     responses: { 200: json('The User.', userAnswerSchema) },
     answer: async ({ params }, deps) => userJson(await getUser(deps.db.orm, params.email)),
   }),
   operatorRoute({
-    method: 'put',
-    path: '/operator/users/{email}',
+    at: 'PUT /operator/users/{email}',
     operationId: 'putUser',
     body: userSchema,
     responses: putResponses(userAnswerSchema),
@@ -54,22 +52,19 @@ export const userRoutes = [
     },
   }),
   operatorRoute({
-    method: 'delete',
-    path: '/operator/users/{email}',
+    at: 'DELETE /operator/users/{email}',
     operationId: 'deleteUser',
     responses: deletedResponses,
     answer: ({ params, change }) => change((tx, source) => removeUser(tx, params.email, source)),
   }),
   operatorRoute({
-    method: 'delete',
-    path: '/operator/users/{email}/sessions',
+    at: 'DELETE /operator/users/{email}/sessions',
     operationId: 'deleteUserSessions',
     responses: { 204: { description: 'Signed out everywhere.' } },
     answer: ({ params, change }) => change((tx, source) => endSessions(tx, params.email, source)),
   }),
   operatorRoute({
-    method: 'delete',
-    path: '/operator/users/{email}/second-factor',
+    at: 'DELETE /operator/users/{email}/second-factor',
     operationId: 'deleteUserSecondFactor',
     responses: { 204: { description: 'The second factor was removed.' } },
     answer: ({ params: { email }, change }, deps) =>

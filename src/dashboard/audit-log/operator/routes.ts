@@ -18,13 +18,13 @@ const entryJson = ({ id, at, action, actor, target, details, ip, requestId, seq,
 
 export const auditLogRoutes = [
   listRoute('auditLog', chainedAuditEntrySchema, 'id', {
-    path: '/operator/audit-log',
+    at: 'GET /operator/audit-log',
     operationId: 'listOperatorLog',
     read: ({ db }, { after: before, limit }) => listOperatorRows(db.orm, {}, { before, limit: limit + 1 }),
     present: entryJson,
   }),
   listRoute('auditLog', chainedAuditEntrySchema, 'id', {
-    path: '/operator/organizations/{slug}/audit-log',
+    at: 'GET /operator/organizations/{slug}/audit-log',
     operationId: 'listAuditLog',
     async read({ db: { orm } }, { after: before, limit }, { slug }) {
       const { id } = await getOrganization(orm, slug);

@@ -30,8 +30,7 @@ const servicePath = '/operator/trading/switch';
 
 export const tradingControlRoutes = [
   operatorRoute({
-    method: 'get',
-    path: limitsPath,
+    at: `GET ${limitsPath}`,
     operationId: 'getTradingLimits',
     responses: { 200: json('The limits.', limitsAnswerSchema) },
     async answer({ params }, deps) {
@@ -40,8 +39,7 @@ export const tradingControlRoutes = [
     },
   }),
   operatorRoute({
-    method: 'put',
-    path: limitsPath,
+    at: `PUT ${limitsPath}`,
     operationId: 'putTradingLimits',
     body: limitsSchema,
     responses: putResponses(limitsAnswerSchema),
@@ -51,15 +49,13 @@ export const tradingControlRoutes = [
     },
   }),
   operatorRoute({
-    method: 'delete',
-    path: limitsPath,
+    at: `DELETE ${limitsPath}`,
     operationId: 'deleteTradingLimits',
     responses: deletedResponses,
     answer: ({ params, change }) => change((tx, source) => withdrawLimits(tx, params.slug, source)),
   }),
   operatorRoute({
-    method: 'get',
-    path: switchPath,
+    at: `GET ${switchPath}`,
     operationId: 'getTradingSwitch',
     responses: { 200: json('The switches.', switchAnswerSchema) },
     async answer({ params }, deps) {
@@ -68,8 +64,7 @@ export const tradingControlRoutes = [
     },
   }),
   operatorRoute({
-    method: 'put',
-    path: switchPath,
+    at: `PUT ${switchPath}`,
     operationId: 'putTradingSwitch',
     body: switchSchema,
     responses: { 200: json('The current switches.', switchAnswerSchema) },
@@ -83,15 +78,13 @@ export const tradingControlRoutes = [
     },
   }),
   operatorRoute({
-    method: 'get',
-    path: servicePath,
+    at: `GET ${servicePath}`,
     operationId: 'getServiceTradingSwitch',
     responses: { 200: json('The switch.', serviceSwitchAnswerSchema) },
     answer: (_call, deps) => readServiceSwitch(deps.db.orm),
   }),
   operatorRoute({
-    method: 'put',
-    path: servicePath,
+    at: `PUT ${servicePath}`,
     operationId: 'putServiceTradingSwitch',
     body: switchSchema,
     responses: { 200: json('The current switches.', serviceSwitchAnswerSchema) },

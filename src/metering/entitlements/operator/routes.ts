@@ -47,23 +47,21 @@ const grantJson = ({
 
 export const entitlementRoutes = [
   listRoute('entitlements', grantAnswerSchema, 'productSlug', {
-    path: GRANTS,
+    at: `GET ${GRANTS}`,
     operationId: 'listGrants',
     read: async ({ db: { orm } }, range, { slug }) =>
       listGrants(orm, (await getOrganization(orm, slug)).id, range),
     present: grantJson,
   }),
   operatorRoute({
-    method: 'get',
-    path: GRANT,
+    at: `GET ${GRANT}`,
     operationId: 'getGrant',
     responses: { 200: json('The entitlement.', grantAnswerSchema) },
     answer: async ({ params: { slug, productSlug } }, { db }) =>
       grantJson(await getGrant(db.orm, slug, productSlug)),
   }),
   operatorRoute({
-    method: 'put',
-    path: GRANT,
+    at: `PUT ${GRANT}`,
     operationId: 'putGrant',
     body: entitlementSchema,
     responses: putResponses(grantAnswerSchema),
@@ -86,8 +84,7 @@ export const entitlementRoutes = [
     },
   }),
   operatorRoute({
-    method: 'delete',
-    path: GRANT,
+    at: `DELETE ${GRANT}`,
     operationId: 'deleteGrant',
     responses: deletedResponses,
     answer: ({ params: { slug, productSlug }, change }) =>

@@ -34,21 +34,19 @@ const productJson = ({
 
 export const productRoutes = [
   listRoute('products', productAnswerSchema, 'slug', {
-    path: '/operator/products',
+    at: 'GET /operator/products',
     operationId: 'listProducts',
     read: ({ db }, range) => listProducts(db.orm, range),
     present: productJson,
   }),
   operatorRoute({
-    method: 'get',
-    path: '/operator/products/{slug}',
+    at: 'GET /operator/products/{slug}',
     operationId: 'getProduct',
     responses: { 200: json('The product.', productAnswerSchema) },
     answer: async ({ params }, deps) => productJson(await getProduct(deps.db.orm, params.slug)),
   }),
   operatorRoute({
-    method: 'put',
-    path: '/operator/products/{slug}',
+    at: 'PUT /operator/products/{slug}',
     operationId: 'putProduct',
     body: productSchema,
     responses: putResponses(productAnswerSchema),

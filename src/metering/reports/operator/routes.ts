@@ -54,8 +54,7 @@ const { query: _page, responses } = listParts(
 
 export const customerUsageRoutes = [
   operatorRoute({
-    method: 'get',
-    path: '/operator/usage',
+    at: 'GET /operator/usage',
     operationId: 'listCustomerUsage',
     query: querySchema,
     responses: {

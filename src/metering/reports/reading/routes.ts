@@ -30,8 +30,7 @@ const common = { tag: 'Usage', credential: 'apiKey', scope, limit: 'usage' } as 
 
 const sums = defineRoute({
   ...common,
-  method: 'get',
-  path: '/api/usage',
+  at: 'GET /api/usage',
   operationId: 'readUsage',
   query: usageQuerySchema,
   responses: { 200: json('The sums.', usageSeriesSchema) },
@@ -103,8 +102,7 @@ const paramsSchema = z.object({ idempotencyKey: usageEventSchema.shape.idempoten
 
 const event = defineRoute({
   ...common,
-  method: 'get',
-  path: '/api/usage/events/{idempotencyKey}',
+  at: 'GET /api/usage/events/{idempotencyKey}',
   operationId: 'getUsageEvent',
   params: z.object({
     idempotencyKey: z.string().meta({ description: 'Percent-encoded, with a slash as `%2F`.' }),
@@ -119,8 +117,7 @@ const event = defineRoute({
 
 const lookup = defineRoute({
   ...common,
-  method: 'post',
-  path: '/api/usage/events/lookup',
+  at: 'POST /api/usage/events/lookup',
   operationId: 'lookUpUsageEvents',
   body: { schema: lookupSchema, maxBytes: MAX_LOOKUP_BYTES },
   responses: { 200: json('The results.', lookupAnswerSchema) },

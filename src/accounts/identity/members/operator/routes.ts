@@ -16,15 +16,14 @@ const memberJson = ({ userId, email, name, role, createdAt }: Member) => ({
 
 export const memberRoutes = [
   listRoute('members', memberAnswerSchema, 'email', {
-    path: '/operator/organizations/{slug}/members',
+    at: 'GET /operator/organizations/{slug}/members',
     operationId: 'listMembers',
     read: async ({ db: { orm } }, range, { slug }) =>
       listMembers(orm, (await getOrganization(orm, slug)).id, range),
     present: memberJson,
   }),
   operatorRoute({
-    method: 'get',
-    path: '/operator/organizations/{slug}/members/{email}',
+    at: 'GET /operator/organizations/{slug}/members/{email}',
     operationId: 'getMember',
     responses: {
       200: json('The membership.', memberAnswerSchema),
@@ -33,8 +32,7 @@ export const memberRoutes = [
       memberJson(await getMember(deps.db.orm, slug, email)),
   }),
   operatorRoute({
-    method: 'put',
-    path: '/operator/organizations/{slug}/members/{email}',
+    at: 'PUT /operator/organizations/{slug}/members/{email}',
     operationId: 'putMember',
     body: memberSchema,
     responses: putResponses(memberAnswerSchema),
@@ -44,8 +42,7 @@ export const memberRoutes = [
     },
   }),
   operatorRoute({
-    method: 'delete',
-    path: '/operator/organizations/{slug}/members/{email}',
+    at: 'DELETE /operator/organizations/{slug}/members/{email}',
     operationId: 'deleteMember',
     responses: deletedResponses,
     answer: ({ params: { slug, email }, change }) =>

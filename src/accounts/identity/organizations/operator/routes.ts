@@ -11,21 +11,19 @@ const organizationJson = ({ createdAt, ...organization }: Organization) => ({ ..
 
 export const organizationRoutes = [
   listRoute('organizations', organizationAnswerSchema, 'slug', {
-    path: '/operator/organizations',
+    at: 'GET /operator/organizations',
     operationId: 'listOrganizations',
     read: ({ db }, range) => listOrganizations(db.orm, range),
     present: organizationJson,
   }),
   operatorRoute({
-    method: 'get',
-    path: '/operator/organizations/{slug}',
+    at: 'GET /operator/organizations/{slug}',
     operationId: 'getOrganization',
     responses: { 200: json('The Organization.', organizationAnswerSchema) },
     answer: async ({ params }, deps) => organizationJson(await getOrganization(deps.db.orm, params.slug)),
   }),
   operatorRoute({
-    method: 'put',
-    path: '/operator/organizations/{slug}',
+    at: 'PUT /operator/organizations/{slug}',
     operationId: 'putOrganization',
     body: organizationSchema,
     responses: putResponses(organizationAnswerSchema),
