@@ -23,8 +23,7 @@ export const createApiKeySchema = z
         'What the key may do, for its whole life. Default: `["usage:write"]`. Each scope once; trading scopes only within the Organization\'s access to markets.',
       ),
     expiresAt: timeInput
-      .nullable()
-      .optional()
+      .nullish()
       .describe(
         'In the future and before the year 10000, RFC 3339 with an offset. Default: `null`, the key never expires.',
       ),

@@ -170,32 +170,20 @@ const databaseCodes: ErrorCode[] = ['unavailable', 'internal'];
 export const CLOCK_OFF = "This instance's clock is 3600 s behind the database's.";
 
 function serviceProblems(route: RouteDescription, request: ExampleRequest): Example[] {
-  const unreachable = problemExample('unavailable', {
-    summary: 'The database cannot be reached',
-    circumstance: 'database_unreachable',
-    detail: 'The database cannot be reached at the moment.',
-    request,
-  });
-  const defect = problemExample('internal', {
-    summary: 'An internal error',
-    circumstance: 'defect',
-    detail: 'Something went wrong on our side. Quote the request id when you report it.',
-    request,
-  });
-  const draining = problemExample('unavailable', {
-    summary: 'The service is shutting down',
-    circumstance: 'draining',
-    detail: 'This instance is shutting down.',
-    request,
-  });
-  const clockOff = problemExample('clock_off', {
-    summary: 'The clock of the instance is wrong',
-    circumstance: 'clock_off',
-    detail: CLOCK_OFF,
-    request,
-  });
+  const problem = (code: ErrorCode, circumstance: Circumstance, summary: string, detail: string) =>
+    problemExample(code, { summary, circumstance, detail, request });
   if (!mayBeUnavailable(route)) return [];
-  return usesDatabase(route) ? [unreachable, defect, clockOff] : [draining, clockOff];
+  const clockOff = problem('clock_off', 'clock_off', 'The clock of the instance is wrong', CLOCK_OFF);
+  const draining = 'This instance is shutting down.';
+  if (!usesDatabase(route))
+    return [problem('unavailable', 'draining', 'The service is shutting down', draining), clockOff];
+  const unreachable = 'The database cannot be reached';
+  const defect = 'Something went wrong on our side. Quote the request id when you report it.';
+  return [
+    problem('unavailable', 'database_unreachable', unreachable, `${unreachable} at the moment.`),
+    problem('internal', 'defect', 'An internal error', defect),
+    clockOff,
+  ];
 }
 
 /** Unless the route already has its own example of invalid input. */

@@ -146,8 +146,7 @@ export const marketListSchema = namedObject('MarketList', {
   markets: z.array(marketSchema).describe('Ordered by station, kind, day and bracket.'),
   nextCursor: z
     .string()
-    .nullable()
-    .optional()
+    .nullish()
     .describe('Only with `limit`: pass it as `cursor` to get the next page; `null` on the last page.'),
   ...freshness,
 });

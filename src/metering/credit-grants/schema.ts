@@ -40,12 +40,10 @@ export const grantSchema = z
     startsAt: timeInput.optional().describe('Inclusive; not in the past. Default: now.'),
     expiresAt: timeInput
       .refine((time) => Date.parse(time) < latest, 'must be before the year 9998')
-      .nullable()
-      .optional()
+      .nullish()
       .describe('Exclusive; rounded up to a whole hour. Default: `null`, never.'),
     productSlugs: withoutRepeats(z.array(slugSchema).min(1).max(MAX_PRODUCTS), 'product')
-      .nullable()
-      .optional()
+      .nullish()
       .describe('The products that it pays for. Default: `null`, all.'),
     rollover: z
       .strictObject({
@@ -59,8 +57,7 @@ export const grantSchema = z
           .regex(/^P([1-9]|[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])D$/, 'must be a duration from P1D to P366D')
           .describe('For how many days after `expiresAt`, `P1D` to `P366D`.'),
       })
-      .nullable()
-      .optional()
+      .nullish()
       .describe(
         'Rolls over a part of the remaining credits at `expiresAt`, once. Needs `expiresAt`. Default: `null`, all of them expire.',
       ),

@@ -130,14 +130,12 @@ export const organizationSchema = z
         'Whether its owners, admins and keys may correct the usage that it is billed for. Without it, only the operator can. Default: unchanged, or false for a new Organization.',
       ),
     stripeCustomerId: stripeCustomerField
-      .nullable()
-      .optional()
+      .nullish()
       .describe(
         "Stripe's id of the customer that pays for its usage, from the beginning of the hour in which it is first set. `null`: no usage is sent to Stripe. Default: unchanged, or `null` for a new Organization.",
       ),
     creditThresholds: withoutRepeats(z.array(z.int().min(0).max(100)).max(10), 'threshold')
-      .nullable()
-      .optional()
+      .nullish()
       .describe(
         'When webhooks report that credits run out: whole percentages of the granted amount of the open grants. `null`: 20, 10 and 0. Default: unchanged, or `null` for a new Organization.',
       ),

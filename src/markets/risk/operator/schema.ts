@@ -18,8 +18,7 @@ const countField = (limit: Limit, description: string) =>
     .int('must be a whole number from 0')
     .min(0, 'must be a whole number from 0')
     .max(10_000_000, 'must be at most 10,000,000')
-    .nullable()
-    .optional()
+    .nullish()
     .describe(`${description} ${byDefault(limit)}`);
 
 const contractsLimit = (limit: Limit, description: string) =>
@@ -28,8 +27,7 @@ const contractsLimit = (limit: Limit, description: string) =>
     .min(0, 'must be a number from 0')
     .max(10_000_000, 'must be at most 10,000,000')
     .refine(isCount, 'must have at most two decimals')
-    .nullable()
-    .optional()
+    .nullish()
     .describe(`${description} At most two decimals. ${byDefault(limit)}`);
 
 const moneyPattern = '^(0|[1-9]\\d{0,8})(\\.\\d{1,6})?$';
@@ -38,8 +36,7 @@ const moneyField = (limit: Limit, description: string) =>
     .string()
     .regex(new RegExp(moneyPattern), 'must be an amount in dollars, like 250.00')
     .meta({ pattern: moneyPattern })
-    .nullable()
-    .optional()
+    .nullish()
     .describe(`${description} A decimal string in dollars. ${byDefault(limit)}`);
 
 export const limitsSchema = z
@@ -77,8 +74,7 @@ export const switchSchema = z
         '`open`: orders are accepted. `reduce_only`: only orders that reduce positions. `halt`: none.',
       ),
     reason: text(300)
-      .nullable()
-      .optional()
+      .nullish()
       .describe('Shown to the people whose orders are refused. Required unless the state is `open`.'),
   })
   .meta({ id: 'TradingSwitchInput' });

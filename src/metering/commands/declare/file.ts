@@ -58,8 +58,7 @@ export const fileSchema = z.strictObject({
           ),
         plan: organizationPlanSchema
           .omit({ voidGrants: true })
-          .nullable()
-          .optional()
+          .nullish()
           .describe(
             "The Organization's plan; `null` for none. Its entitlements do not stand under `entitlements`. Without it, it is left alone.",
           ),

@@ -45,8 +45,7 @@ export const productSchema = z
     unitCap: z
       .number()
       .min(0, 'must be null or a finite number of at least 0')
-      .nullable()
-      .optional()
+      .nullish()
       .describe(
         'Units per Organization and calendar month in UTC, an exact decimal of up to 100 digits. Default: `null`, unlimited.',
       ),
@@ -75,14 +74,12 @@ export const productSchema = z
         'While true, no entitlement to the product is in effect. Default: unchanged, or false for a new product.',
       ),
     stripeMeterEvent: text(100)
-      .nullable()
-      .optional()
+      .nullish()
       .describe(
         'Event name of the Stripe meter that counts its usage, from the beginning of the hour in which it is first set. The meter must add up values (`sum`). `null`: no usage is sent to Stripe. Default: unchanged, or `null` for a new product.',
       ),
     credits: creditPriceSchema
-      .nullable()
-      .optional()
+      .nullish()
       .describe(
         'What its usage costs in credits from now on. What was recorded keeps its price. `null`: no credits. Default: unchanged, or `null` for a new product.',
       ),
@@ -126,14 +123,12 @@ export const entitlementSchema = z
         'Start of the entitlement, inclusive, in the years 1970 to 9999. Default: now, or unchanged for an existing entitlement.',
       ),
     endsAt: timeInput
-      .nullable()
-      .optional()
+      .nullish()
       .describe('End of the entitlement, exclusive; later than the start. Default: `null`, no end.'),
     unitCap: z
       .number()
       .min(0, 'must be null or a finite number of at least 0')
-      .nullable()
-      .optional()
+      .nullish()
       .describe(
         "A cap for this Organization instead of the product's: units per calendar month in UTC, an exact decimal of up to 100 digits; `null` is unlimited. Default: the product's cap.",
       ),
@@ -164,9 +159,7 @@ export const grantAnswerSchema = z
     endsAt: timeField('End of the entitlement, exclusive; `null` if it has no end.').nullable(),
     unitCap: exactField(
       'The cap declared for this Organization: units per calendar month in UTC; `null` is unlimited. Absent if none was declared.',
-    )
-      .nullable()
-      .optional(),
+    ).nullish(),
     effectiveUnitCap: exactField(
       "The effective cap: `unitCap` if present, otherwise the product's. `null` is unlimited.",
     ).nullable(),
