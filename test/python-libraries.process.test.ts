@@ -1,11 +1,11 @@
 import { execFile, spawn } from 'node:child_process';
+import { exampleOf } from './support/webhook-examples.js';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { byService, change } from '../src/accounts/audit/audit.js';
-import { keyTypes } from '../src/accounts/webhooks/types.js';
 import { createDispatcher } from '../src/accounts/webhooks/dispatcher.js';
 import { queueWebhook } from '../src/accounts/webhooks/outbox.js';
 import { systemClock } from '../src/core/time.js';
@@ -36,7 +36,7 @@ describe.skipIf(python === undefined)('the official library for Python', () => {
     const { id: orgId } = await createOrganization(database.db);
     const { secret } = await listen(service.context, orgId, { url: receiver.url });
     const { secret: other } = await listen(service.context, orgId, { url: receiver.url, isEnabled: false });
-    const data = keyTypes['api_key.created'].example;
+    const data = exampleOf('api_key.created');
     const at = new Date(service.context.clock.now());
     await change(service.context, byService, (tx) =>
       queueWebhook(tx, { orgId, livemode: true, type: 'api_key.created', data, at }),

@@ -19,8 +19,6 @@ const marketFields = {
   eventTicker: z.string(),
 };
 
-const exampleMarket = { mode: 'paper', ticker: 'KXHIGHNY-26JAN31-B40.5', eventTicker: 'KXHIGHNY-26JAN31' };
-
 const nameMode = (mode: 'paper' | 'live') => (mode === 'paper' ? 'Paper' : 'Live');
 
 /** `$10.00` or `-$0.5625`, with at least two decimals. */
@@ -35,7 +33,6 @@ declare module '../accounts/webhooks/types.js' {
 export const marketTypes = {
   'trade.filled': describeType({
     summary: 'An order was filled, fully or partially.',
-    description: 'Paper trades are sent to test endpoints too; live trades only to live endpoints.',
     schema: z.object({
       ...marketFields,
       tradeId: idField('The id of the trade.'),
@@ -57,24 +54,12 @@ export const marketTypes = {
         )
         .describe('The new fills.'),
     }),
-    example: {
-      ...exampleMarket,
-      tradeId: '019c1400-7c00-7b6c-9a55-2f3e4d5c6b7a',
-      idempotencyKey: 'order-1',
-      status: 'filled',
-      side: 'yes',
-      action: 'buy',
-      contracts: 10,
-      filledContracts: 10,
-      fills: [{ n: 1, price: '0.5600', contracts: 10, fee: '0.1800', filledAt: '2026-01-31T12:00:00.000Z' }],
-    },
     sentence: ({ mode, ticker, side, action, contracts, filledContracts, status }) =>
       `${nameMode(mode)} order ${status.replace('_', ' ')}: ${action} ${filledContracts} of ${contracts} ${side.toUpperCase()} contracts of ${ticker}.`,
     page: '/dashboard/portfolio/orders',
   }),
   'market.settled': describeType({
     summary: 'A market with an open position was settled, or a payout was corrected.',
-    description: 'Paper accounts are reported to test endpoints too; live accounts only to live endpoints.',
     schema: z.object({
       ...marketFields,
       state: z.enum(['finalized', 'void']),
@@ -85,16 +70,6 @@ export const marketTypes = {
       payout: dollarsField('The change of the balance; negative if a correction took money back.'),
       isCorrection: booleanField('True if an earlier result was already paid.'),
     }),
-    example: {
-      ...exampleMarket,
-      state: 'finalized',
-      value: '1.0000',
-      temperature: 41,
-      side: 'yes',
-      contracts: 10,
-      payout: '10.0000',
-      isCorrection: false,
-    },
     sentence: ({ mode, ticker, state, side, contracts, payout, isCorrection }) =>
       `${ticker} ${isCorrection ? 'was settled again' : state === 'void' ? 'was voided' : 'was settled'}: ${shortDollars(payout)} for ${contracts} ${side.toUpperCase()} contracts (${mode}).`,
     page: '/dashboard/portfolio#settlements-title',
@@ -111,12 +86,6 @@ export const marketTypes = {
       reason: z.string(),
       changedAt: timeField('When the state took effect.'),
     }),
-    example: {
-      owner: 'operator',
-      state: 'halt',
-      reason: 'Unexplained fills, under investigation.',
-      changedAt: '2026-01-31T12:00:00.000Z',
-    },
     sentence: ({ state, reason }) =>
       `${state === 'halt' ? 'Trading is halted' : 'Only orders that reduce a position are accepted'}: ${reason}`,
     page: '/dashboard/portfolio/risk',
@@ -133,14 +102,6 @@ export const marketTypes = {
       n: integerField('The settled days it is judged on.'),
       reason: textField('Why it is open or closed.'),
     }),
-    example: {
-      kind: 'daily_maximum',
-      station: 'KNYC',
-      leadHours: 12,
-      state: 'open',
-      n: 62,
-      reason: 'Proven over 62 days: 310 to 1 (52 to 1 is needed).',
-    },
     sentence: ({ kind, station, leadHours, state, reason }) =>
       `The gate of ${station} (${kind.replace('_', ' ')}, ${leadHours} hours ahead) is ${state}: ${reason}`,
     page: '/dashboard/scores',

@@ -4,8 +4,6 @@ import { exactField, idField, signedField, timeField } from '../core/http/fields
 import { formatDay, formatDecimal, formatMonth, formatTime, inSentence } from '../core/pages/format.js';
 import { nameWindow } from './window-name.js';
 
-const exampleUse = { productSlug: 'api-calls', metric: 'calls', livemode: true };
-
 const useFields = {
   productSlug: z.string(),
   metric: z.string(),
@@ -24,8 +22,6 @@ const limitField = z
     per: z.enum(['subject']).optional().describe('The limit holds for each subject separately.'),
   })
   .describe('A cap is reported as a warning limit for the calendar month.');
-
-const exampleLimit = { quantity: 1000, window: 'calendar_month', enforcement: 'warn' };
 
 const nameUse = ({
   productSlug,
@@ -75,8 +71,6 @@ const rolloverField = z
   .nullable()
   .describe('`null` if nothing rolls over.');
 
-const exampleGrant = { grantKey: 'pack-2026-01', livemode: true };
-
 const creditsPage = '/dashboard/credits';
 
 const nameCredits = (livemode: boolean) => (livemode ? 'credits' : 'test credits');
@@ -90,8 +84,6 @@ declare module '../accounts/webhooks/types.js' {
 export const meteringTypes = {
   'usage.threshold_reached': describeType({
     summary: 'Usage reached a threshold of a cap or limit.',
-    description:
-      'Sent once for each threshold, limit and window. For a rolling window, it is sent again only after a full window length. Usage is evaluated at the time at which an event was recorded, or at which it occurred if that is later.',
     schema: z.object({
       ...useFields,
       threshold: z.int().describe('In percent of `limit.quantity`.'),
@@ -100,22 +92,12 @@ export const meteringTypes = {
       windowStart: timeField('Inclusive. For a rolling window: exclusive.'),
       windowEnd: timeField('Exclusive. For a rolling window: the time of evaluation, inclusive.'),
     }),
-    example: {
-      ...exampleUse,
-      threshold: 80,
-      limit: exampleLimit,
-      used: 803.5,
-      windowStart: '2026-01-01T00:00:00.000Z',
-      windowEnd: '2026-02-01T00:00:00.000Z',
-    },
     sentence: ({ threshold, limit, used, ...use }) =>
       `Usage of ${nameUse(use)} reached ${threshold}% of ${describeLimit(limit)}: ${formatDecimal(used)} used.`,
     page: '/dashboard/usage',
   }),
   'usage.alert': describeType({
     summary: 'Usage reached the level of an alert that a member set.',
-    description:
-      'Sent once for each alert and window: the month for an alert on a product’s cap, the day for one on credits. If usage passes the levels of several alerts at once, only the highest is sent. Alerts watch live usage, once a minute.',
     schema: z.object({
       alertId: idField('The alert.'),
       productSlug: useFields.productSlug.nullable().describe('`null` for credits of all products.'),
@@ -126,23 +108,12 @@ export const meteringTypes = {
       windowStart: timeField('Inclusive.'),
       windowEnd: timeField('Exclusive.'),
     }),
-    example: {
-      alertId: '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90',
-      productSlug: 'api-calls',
-      metric: 'calls',
-      level: 90,
-      cap: 1000,
-      used: 903.5,
-      windowStart: '2026-01-01T00:00:00.000Z',
-      windowEnd: '2026-02-01T00:00:00.000Z',
-    },
     sentence: ({ productSlug: slug, windowStart, ...use }) =>
       sayUse({ ...use, product: slug && `The product ${slug}`, at: new Date(windowStart) }).text,
     page: '/dashboard/usage',
   }),
   'usage.limit_reached': describeType({
     summary: 'A reservation was refused because a blocking limit left no room for it.',
-    description: 'Sent at most once a minute for each limit.',
     schema: z.object({
       ...useFields,
       limit: limitField,
@@ -152,14 +123,6 @@ export const meteringTypes = {
       requested: exactField('Units that were requested.'),
       subject: z.string().optional().describe('The subject of a limit per subject.'),
     }),
-    example: {
-      ...exampleUse,
-      limit: { quantity: 1000, window: 'PT5H', enforcement: 'block' },
-      used: 950,
-      held: 20,
-      remaining: 30,
-      requested: 50,
-    },
     sentence: ({ requested, remaining, limit, ...use }) =>
       `A reservation of ${formatDecimal(requested)} for ${nameUse(use)} was refused: ${formatDecimal(remaining)} of ${describeLimit(limit)} remained.`,
     page: '/dashboard/entitlements',
@@ -174,14 +137,6 @@ export const meteringTypes = {
       quantity: exactField('The quantity after the correction; 0 if the event was voided.'),
       reason: z.string(),
     }),
-    example: {
-      ...exampleUse,
-      idempotencyKey: 'req_8f14e45f',
-      correctionKey: 'fix-2026-01-31-1',
-      previousQuantity: 12,
-      quantity: 2,
-      reason: 'Counted retries.',
-    },
     sentence: ({ idempotencyKey, previousQuantity, quantity, reason, ...use }) =>
       `The event ${idempotencyKey} of ${nameUse(use)} was corrected from ${formatDecimal(previousQuantity)} to ${formatDecimal(quantity)}: ${reason}`,
     page: '/dashboard/usage',
@@ -206,19 +161,6 @@ export const meteringTypes = {
         .nullable()
         .describe('The current entitlement; `null` if it was withdrawn.'),
     }),
-    example: {
-      productSlug: 'api-calls',
-      change: 'changed',
-      entitlement: {
-        kind: 'live',
-        startsAt: '2026-01-05T09:00:00.000Z',
-        endsAt: null,
-        unitCap: 25_000.5,
-        limits: [{ quantity: 100, window: 'PT5H', enforcement: 'block' }],
-        thresholds: [50, 80, 100],
-        features: { max_seats: 5, sso: true },
-      },
-    },
     sentence: ({ productSlug, change }) => `The entitlement to ${productSlug} was ${change}.`,
     page: '/dashboard/entitlements',
   }),
@@ -230,15 +172,12 @@ export const meteringTypes = {
       endsAt: timeField('End of the entitlement, exclusive.'),
       daysBefore: daysBeforeField,
     }),
-    example: { productSlug: 'api-calls', kind: 'live', endsAt: '2026-02-07T12:00:00.000Z', daysBefore: 7 },
     sentence: ({ productSlug, daysBefore, endsAt }) =>
       `The entitlement to ${productSlug} ends in ${inDays(daysBefore)}, on ${formatTime(new Date(endsAt))}.`,
     page: '/dashboard/entitlements',
   }),
   'credits.threshold_reached': describeType({
     summary: 'Credits run out.',
-    description:
-      'Sent when the balance falls to 20, 10 or 0 percent of the granted amount of the open grants, or to the `creditThresholds` of the Organization. If it falls past several at once, only the lowest is sent. A threshold is sent again only after a new grant has lifted the balance above it.',
     schema: z.object({
       livemode: grantFields.livemode,
       threshold: z.int().describe('In percent of `granted`.'),
@@ -247,7 +186,6 @@ export const meteringTypes = {
       ),
       granted: exactField('The granted amount of the open grants.'),
     }),
-    example: { livemode: true, threshold: 20, balance: 187.5, granted: 1000 },
     sentence: ({ livemode, threshold, balance, granted }) =>
       threshold === '0'
         ? `No ${nameCredits(livemode)} are left: the balance is ${formatDecimal(balance)}.`
@@ -265,15 +203,6 @@ export const meteringTypes = {
       productSlugs: z.array(z.string()).nullable().describe('`null` for every product.'),
       rollover: rolloverField,
     }),
-    example: {
-      ...exampleGrant,
-      amount: 1000,
-      priority: 50,
-      startsAt: '2026-01-01T00:00:00.000Z',
-      expiresAt: '2026-02-01T00:00:00.000Z',
-      productSlugs: null,
-      rollover: { percent: 50, for: 'P30D' },
-    },
     sentence: ({ grantKey, livemode, amount, expiresAt }) =>
       `The grant ${grantKey} adds ${formatDecimal(amount)} ${nameCredits(livemode)}${expiresAt === null ? '' : `, which expire on ${formatTime(new Date(expiresAt))}`}.`,
     page: creditsPage,
@@ -287,13 +216,6 @@ export const meteringTypes = {
       rollover: rolloverField,
       daysBefore: daysBeforeField,
     }),
-    example: {
-      ...exampleGrant,
-      remaining: 312.5,
-      expiresAt: '2026-02-07T12:00:00.000Z',
-      rollover: { percent: 50, for: 'P30D' },
-      daysBefore: 7,
-    },
     sentence: ({ grantKey, livemode, remaining, expiresAt, rollover, daysBefore }) =>
       `The grant ${grantKey} ends in ${inDays(daysBefore)}, on ${formatTime(new Date(expiresAt))}, with ${formatDecimal(remaining)} ${nameCredits(livemode)} left${rollover === null ? '' : `. ${rollover.percent}% of that rolls over`}.`,
     page: creditsPage,

@@ -1,13 +1,14 @@
+import { parse } from 'yaml';
 import { z } from 'zod';
+import { readFeatureFiles } from '../../core/feature-files.js';
 import { idField, timeField } from '../../core/http/fields.js';
 import type { ExactNumber } from '../../core/http/json.js';
 import type { DescribedWebhook } from '../../core/reference/described.js';
 
 export interface TypeDescription {
+  /** More words and an example are in `webhook-types.yaml`. */
   summary: string;
-  description?: string;
   schema: z.ZodObject;
-  example: Record<string, unknown>;
   /** For a chat. */
   sentence: (data: never) => string;
   /** A chat message links to it. */
@@ -23,22 +24,12 @@ export type AsText<T> = T extends number
       ? { [Key in keyof T]: AsText<T[Key]> }
       : T;
 
-export const describeType = <Schema extends z.ZodObject, const Sample extends Record<string, unknown>>(
-  description: Omit<TypeDescription, 'schema' | 'example' | 'sentence'> & {
+export const describeType = <Schema extends z.ZodObject>(
+  description: Omit<TypeDescription, 'schema' | 'sentence'> & {
     schema: Schema;
-    example: Sample;
     sentence: (data: AsText<z.output<Schema>>) => string;
   },
 ) => description;
-
-const exampleKey = {
-  id: '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90',
-  name: 'Runtime in Frankfurt',
-  prefix: 'org_live_7Hq',
-  scopes: ['usage:write'],
-  livemode: true,
-  expiresAt: null,
-};
 
 const apiKeyField = z.object({
   id: idField('Unique within the Organization.'),
@@ -65,7 +56,6 @@ export const keyTypes = {
   'api_key.created': describeType({
     summary: 'An API key was created.',
     schema: z.object({ apiKey: apiKeyField }),
-    example: { apiKey: exampleKey },
     sentence: ({ apiKey }) => `${nameKey(apiKey)} was created.`,
     page: keysPage,
   }),
@@ -75,24 +65,18 @@ export const keyTypes = {
       apiKey: apiKeyField.describe('The new key.'),
       previous: apiKeyField.describe('The old key. It works until its `expiresAt`.'),
     }),
-    example: {
-      apiKey: { ...exampleKey, id: '01935a40-1c00-7d4a-8e11-0f9e8d7c6b5a', prefix: 'org_live_x2B' },
-      previous: { ...exampleKey, expiresAt: '2026-01-31T13:00:00.000Z' },
-    },
     sentence: ({ apiKey, previous }) => `${nameKey(previous)} was rotated. ${apiKey.prefix}… replaces it.`,
     page: keysPage,
   }),
   'api_key.revoked': describeType({
     summary: 'An API key was revoked.',
     schema: z.object({ apiKey: apiKeyField, revokedAt: timeField('When the key stopped working.') }),
-    example: { apiKey: exampleKey, revokedAt: '2026-01-31T12:00:00.000Z' },
     sentence: ({ apiKey }) => `${nameKey(apiKey)} was revoked.`,
     page: keysPage,
   }),
   'api_key.expiring': describeType({
     summary: 'An API key expires soon and was not rotated.',
     schema: z.object({ apiKey: apiKeyField, daysBefore: daysBeforeField }),
-    example: { apiKey: { ...exampleKey, expiresAt: '2026-02-01T12:00:00.000Z' }, daysBefore: 1 },
     sentence: ({ apiKey, daysBefore }) => `${nameKey(apiKey)} expires in ${inDays(daysBefore)}.`,
     page: keysPage,
   }),
@@ -110,12 +94,6 @@ export const serviceTypes = {
         .describe('`gone`: it responded with 410. `failing`: every delivery failed for five days.'),
       disabledAt: timeField('When it was disabled.'),
     }),
-    example: {
-      endpointId: '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90',
-      url: 'https://example.com/webhooks',
-      reason: 'gone',
-      disabledAt: '2026-05-04T10:00:00.000Z',
-    },
     sentence: ({ url, reason }) =>
       `The webhook endpoint ${url} was disabled: ${reason === 'gone' ? 'it responded with 410' : 'every delivery failed for five days'}.`,
     page: webhooksPage,
@@ -123,7 +101,6 @@ export const serviceTypes = {
   'webhook.test': describeType({
     summary: 'A person requested a test delivery.',
     schema: z.object({ endpointId: idField('The endpoint.') }),
-    example: { endpointId: '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90' },
     sentence: () => 'This is a test message from Gauge.',
     page: webhooksPage,
   }),
@@ -139,16 +116,17 @@ export type WebhookTypes = Readonly<Record<WebhookType, TypeDescription>>;
 export const joinTypes = (parts: readonly Partial<WebhookTypes>[]): WebhookTypes =>
   Object.assign({}, keyTypes, ...parts) as WebhookTypes;
 
-export const describeWebhooks = (types: WebhookTypes): DescribedWebhook[] =>
-  Object.entries<TypeDescription>({ ...types, ...serviceTypes }).map(
-    ([type, { summary, description = '', schema, example }]) => ({
-      type,
-      summary,
-      description,
-      schema,
-      example: { type, timestamp: '2026-01-31T12:00:00.000Z', data: example },
-    }),
-  );
+type Words = Record<string, { description?: string; example: Record<string, unknown> }>;
+
+export function describeWebhooks(types: WebhookTypes): DescribedWebhook[] {
+  const files = readFeatureFiles('webhook-types.yaml').map((text) => parse(text) as Words);
+  const words = Object.assign({}, ...files) as Words;
+  return Object.entries<TypeDescription>({ ...types, ...serviceTypes }).map(([type, { summary, schema }]) => {
+    const { description = '', example } = words[type]!;
+    const sent = { type, timestamp: '2026-01-31T12:00:00.000Z', data: example };
+    return { type, summary, description, schema, example: sent };
+  });
+}
 
 export type WebhookType = keyof ChosenTypes;
 export type AnyType = WebhookType | keyof typeof serviceTypes;

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import { createChat, maskUrl, type ChatFormat } from '../../../src/accounts/webhooks/chat.js';
-import { serviceTypes } from '../../../src/accounts/webhooks/types.js';
+import { serviceTypes, type AnyType } from '../../../src/accounts/webhooks/types.js';
 import { webhookTypes } from '../../../src/products.js';
 import { toJson } from '../../../src/core/http/json.js';
+import { exampleOf } from '../../support/webhook-examples.js';
 
 const chat = createChat(webhookTypes, 'https://gauge.example');
 
@@ -16,20 +17,20 @@ const post = (format: ChatFormat, ...messages: { type: string; data: unknown }[]
 
 const correctedFor = (reason: string) => ({
   type: 'usage.corrected',
-  data: { ...webhookTypes['usage.corrected'].example, reason },
+  data: { ...exampleOf('usage.corrected'), reason },
 });
 
-it.each(Object.entries({ ...webhookTypes, ...serviceTypes }))(
+it.each(Object.keys({ ...webhookTypes, ...serviceTypes }) as AnyType[])(
   '%s is a sentence with a link',
-  (type, { example }) => {
-    const { text } = post('slack', { type, data: example }) as { text: string };
+  (type) => {
+    const { text } = post('slack', { type, data: exampleOf(type) }) as { text: string };
     expect(text).toMatch(/^[A-Z“].*[.?] <https:\/\/gauge\.example\/dashboard\/[\w/#-]+\|Open>$/);
     expect(text).not.toMatch(/undefined|null|\[object|NaN/);
   },
 );
 
 it('names what happened, with every digit', () => {
-  const data = { ...webhookTypes['usage.threshold_reached'].example, used: 1 };
+  const data = { ...exampleOf('usage.threshold_reached'), used: 1 };
   const body = chat.toBody('slack', [
     {
       type: 'usage.threshold_reached',

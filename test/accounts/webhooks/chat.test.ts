@@ -5,7 +5,6 @@ import { auditLog } from '../../../src/accounts/audit/table.js';
 import { createDispatcher } from '../../../src/accounts/webhooks/dispatcher.js';
 import { rotateSecret, updateEndpoint } from '../../../src/accounts/webhooks/endpoints.js';
 import { queueWebhook } from '../../../src/accounts/webhooks/outbox.js';
-import { keyTypes } from '../../../src/accounts/webhooks/types.js';
 import {
   webhookDeliveries,
   webhookEndpoints,
@@ -14,6 +13,7 @@ import {
 import { createOrganization } from '../../support/fixtures.js';
 import { useService } from '../../support/use.js';
 import { actorOf, attemptsOf, chat, deliveriesOf, listen, startReceiver } from '../../support/webhooks.js';
+import { exampleOf } from '../../support/webhook-examples.js';
 
 const { database, service } = useService();
 const closing: (() => Promise<void>)[] = [];
@@ -38,7 +38,7 @@ const tell = (orgId: string, name: string) =>
       orgId,
       livemode: true,
       type: 'api_key.created',
-      data: { apiKey: { ...keyTypes['api_key.created'].example.apiKey, name } },
+      data: { apiKey: { ...exampleOf('api_key.created').apiKey, name } },
       at: new Date(service.clock.now()),
     }),
   );

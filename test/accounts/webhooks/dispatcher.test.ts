@@ -17,7 +17,6 @@ import {
 } from '../../../src/accounts/webhooks/endpoints.js';
 import { queueWebhook } from '../../../src/accounts/webhooks/outbox.js';
 import { findEndpoint } from '../../../src/accounts/webhooks/queries.js';
-import { keyTypes } from '../../../src/accounts/webhooks/types.js';
 import { isCitus, isEmbedded, itOnPostgres } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { until } from '../../support/until.js';
@@ -31,6 +30,7 @@ import {
   chat,
 } from '../../support/webhooks.js';
 import { useService } from '../../support/use.js';
+import { exampleOf } from '../../support/webhook-examples.js';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -54,7 +54,7 @@ async function receive(...args: Parameters<typeof startReceiver>) {
   return receiver;
 }
 
-const data = keyTypes['api_key.created'].example;
+const data = exampleOf('api_key.created');
 const tell = (orgId: string) =>
   change(service.context, byService, (tx) =>
     queueWebhook(tx, {

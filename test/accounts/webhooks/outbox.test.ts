@@ -9,15 +9,15 @@ import {
   webhookMessages,
 } from '../../../src/accounts/webhooks/table.js';
 import { queueInStatement, queueWebhook } from '../../../src/accounts/webhooks/outbox.js';
-import { keyTypes } from '../../../src/accounts/webhooks/types.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { useDatabase } from '../../support/use.js';
+import { exampleOf } from '../../support/webhook-examples.js';
 
 const database = useDatabase();
 
 const at = new Date('2026-05-04T10:00:00.000Z');
 const type = 'api_key.created';
-const data = keyTypes[type].example;
+const data = exampleOf(type);
 
 async function createListeners(...changes: Partial<typeof webhookEndpoints.$inferInsert>[]) {
   const { orm } = database.db;

@@ -1,12 +1,14 @@
 import { expect, it } from 'vitest';
-import { serviceTypes } from '../../../src/accounts/webhooks/types.js';
+import { serviceTypes, type AnyType } from '../../../src/accounts/webhooks/types.js';
 import { indentJson } from '../../../src/accounts/webhooks/view.js';
 import { webhookTypes } from '../../../src/products.js';
+import { exampleOf } from '../../support/webhook-examples.js';
 
 it.each(Object.entries({ ...webhookTypes, ...serviceTypes }))(
   'the example of %s has exactly the fields of its schema',
-  (_, type) => {
-    expect(type.schema.strict().parse(type.example)).toEqual(type.example);
+  (type, { schema }) => {
+    const example = exampleOf(type as AnyType);
+    expect(schema.strict().parse(example)).toEqual(example);
   },
 );
 

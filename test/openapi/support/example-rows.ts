@@ -35,9 +35,9 @@ import {
   usageTotals,
 } from '../../../src/metering/ingestion/table.js';
 import { organizationPlans, plans, planVersions } from '../../../src/metering/plans/table.js';
-import { keyTypes } from '../../../src/accounts/webhooks/types.js';
 import { exampleWorld as markets } from '../../../src/markets/reference/example-world.js';
 import { exampleWorld as metering } from '../../../src/metering/reference/example-world.js';
+import { exampleOf } from '../../support/webhook-examples.js';
 
 /** The data that all examples share. */
 export const exampleWorld = { ...metering, ...markets, keys: { ...metering.keys, ...markets.keys } };
@@ -260,7 +260,7 @@ async function insertWebhooks(tx: Orm): Promise<void> {
     { ...endpoint, ...other },
   ]);
   const at = new Date(message.createdAt);
-  const { example } = keyTypes['api_key.created'];
+  const example = exampleOf('api_key.created');
   await tx.insert(webhookMessages).values({
     orgId,
     id: message.id,
