@@ -29,7 +29,7 @@ import { addOwnCorrections } from './correction-pages.js';
 import { readAlerts } from '../notices/pages.js';
 import { readAccountView } from './credits/pages.js';
 import { partPlaces, readEventParts, readHasCredits, type EventPart } from './credits/queries.js';
-import { toEventsCsv, toUsageCsv } from './csv.js';
+import { toEventsCsv, toProductsCsv, toUsageCsv } from './csv.js';
 import {
   placeOf,
   readEvents,
@@ -44,6 +44,7 @@ import { monthPeriod, toPeriodQuery } from './period.js';
 import { changeSince, linksOf, toReportView } from './report-view.js';
 import {
   DIMENSION,
+  isOfAll,
   parseUsageRequest,
   readNarrowing,
   readReport,
@@ -132,10 +133,17 @@ export function usagePages(context: Context): Router {
 
   router.get('/usage.csv', async (req, res) => {
     const viewer = viewerOf(res);
+    const { orgId } = viewer;
     const request = parseUsageRequest(readQuery(req), new Date(clock.now()), viewer);
-    const product = await requireProduct(deps, viewer.orgId, request);
-    const report = await readReport(deps, viewer.orgId, product, request);
-    await sendCsv(log, req, res, toUsageCsv(context, viewer.orgId, report));
+    const products = await readProducts(deps, orgId, request.mode);
+    const file = isOfAll(products, request)
+      ? await toProductsCsv(context, viewer, products.slice(0, MAX_PRODUCTS), request)
+      : toUsageCsv(
+          context,
+          orgId,
+          await readReport(deps, orgId, await requireProduct(deps, orgId, request), request),
+        );
+    await sendCsv(log, req, res, file);
   });
 
   // Without a range, the times are exact, and all events are meant by default.
@@ -156,28 +164,23 @@ export function usagePages(context: Context): Router {
   return router;
 }
 
-async function readExplorer(
-  context: Context,
-  viewer: Viewer,
-  products: UsageProduct[],
-  request: UsageRequest,
-) {
+async function readExplorer(context: Context, viewer: Viewer, products: UsageProduct[], sent: UsageRequest) {
   const { db, clock } = context;
   const { orgId } = viewer;
   const now = new Date(clock.now());
   const shown = products.slice(0, MAX_PRODUCTS);
-  const { product: slug, key, metric, subject, values } = request;
-  const choices = [slug, key, metric, subject, ...Object.keys(values)];
-  const isAll = products.length > 1 && choices.every((choice) => choice === undefined);
-  const product = isAll ? undefined : await chooseProduct(db.orm, orgId, products, slug);
+  const isAll = isOfAll(products, sent);
+  const request = isAll ? { ...sent, metric: undefined, by: undefined, values: {} } : sent;
+  const product = isAll ? undefined : await chooseProduct(db.orm, orgId, products, request.product);
   if (!isAll && !product) return { request, product, events: undefined };
-  const part = product && (await readNarrowing(db.orm, orgId, product, request)).narrowing;
+  const { key, narrowing: part, isWhole } = await readNarrowing(db.orm, orgId, product, request);
+  const ofPart = isWhole ? undefined : part;
   const [whole, toParts] =
     product || !viewer.shows('usage')
       ? []
       : await Promise.all([
-          readAll(context, viewer, shown, request, now),
-          readWholeParts(db, orgId, shown, request),
+          readAll(context, viewer, shown, request, now, { key, part: ofPart }),
+          readWholeParts(db, orgId, shown, request, ofPart),
         ]);
   return {
     request,
@@ -199,17 +202,16 @@ export async function readAll(
   products: UsageProduct[],
   request: UsageRequest,
   now: Date,
+  chosen: Pick<UsageReport, 'key'> & { part: Narrowing | undefined } = { key: undefined, part: undefined },
 ) {
   const id = accountOf(viewer.orgId, request.mode);
   const hasCredits = viewer.shows('credits') && (await readHasCredits(db.orm, viewer.orgId));
-  const { parts, ...report } = await readAllProducts(
-    { orm: db.orm, clock },
-    id,
-    products,
-    request,
-    hasCredits,
-  );
-  return { report, parts, account: hasCredits ? await readAccountView(db.orm, id, now) : undefined };
+  const { parts, ...report } = await readAllProducts({ orm: db.orm, clock }, id, products, request, {
+    ...chosen,
+    showsCredits: hasCredits,
+  });
+  const hasAccount = hasCredits && !chosen.part;
+  return { report, parts, account: hasAccount ? await readAccountView(db.orm, id, now) : undefined };
 }
 
 async function readProduct(
@@ -374,8 +376,10 @@ function toFilters(
     period: monthPeriod(now),
   };
   const product = chosen?.slug ?? textField(query, 'product');
+  const ofOne = request && isOfAll(products, request) ? [] : ['metric', 'by'];
   const parts = Object.keys(query).filter(
-    (name) => ['key', 'metric', 'by', 'subject', 'sum'].includes(name) || name.startsWith(DIMENSION),
+    (name) =>
+      ['key', 'subject', 'sum', ...ofOne].includes(name) || (ofOne.length > 0 && name.startsWith(DIMENSION)),
   );
   const kept: Query = { product, ...Object.fromEntries(parts.map((name) => [name, textField(query, name)])) };
   const options = toProductOptions(products);

@@ -54,7 +54,7 @@ export const linksOf =
 export function toReportView(report: UsageReport, now: Date) {
   const { product, request, metric, metrics, key, total, before, balance, latest, projection, isWhole } =
     report;
-  const { mode, values, subject } = request;
+  const { mode, values } = request;
   const link = linksOf(request, product.slug);
   const reachedAt =
     balance && isWhole && projection ? capReachedAt(projection, Number(balance.unitCap), now) : undefined;
@@ -70,18 +70,7 @@ export function toReportView(report: UsageReport, now: Date) {
       isCurrent: other.metric === metric,
       isFormer: other.metric !== product.usageMetric,
     })),
-    key: key && { ...key, isOtherMode: key.livemode !== (mode === 'live') },
-    filters: [
-      ...(key ? [{ name: 'API key', value: key.name, href: link({ key: '' }) }] : []),
-      ...Object.entries(values).map(([name, value]) => ({
-        name: capitalise(name),
-        value,
-        href: link({ values: { [name]: '' } }),
-      })),
-      ...(subject === undefined || request.isOfSubject
-        ? []
-        : [{ name: 'Subject', value: subject, href: link({ subject: '' }) }]),
-    ],
+    ...toChosenParts(request, key, product.slug),
     stacks: report.stacks.map((name) => ({
       label: name === 'key' ? 'API key' : capitalise(name),
       href: link({ by: name }),
@@ -111,6 +100,26 @@ export function toReportView(report: UsageReport, now: Date) {
     },
     csvHref: request.showsKeys ? link({}, `${request.path}.csv`) : undefined,
     keys: keysOf(report),
+  };
+}
+
+/** Each part that the request chooses, with a link that removes it. */
+export function toChosenParts(request: UsageRequest, key: UsageReport['key'], product?: string) {
+  const { mode, values, subject } = request;
+  const link = linksOf(request, product);
+  return {
+    key: key && { ...key, isOtherMode: key.livemode !== (mode === 'live') },
+    filters: [
+      ...(key ? [{ name: 'API key', value: key.name, href: link({ key: '' }) }] : []),
+      ...Object.entries(values).map(([name, value]) => ({
+        name: capitalise(name),
+        value,
+        href: link({ values: { [name]: '' } }),
+      })),
+      ...(subject === undefined || request.isOfSubject
+        ? []
+        : [{ name: 'Subject', value: subject, href: link({ subject: '' }) }]),
+    ],
   };
 }
 

@@ -161,13 +161,27 @@ async function readOwnSums(orm: Orm, scope: UsageScope, period: Period, part: Na
   return { sums, ofKeys, unsplit };
 }
 
-/** The key with the keys that it was rotated from and to, the subject, and the values of dimensions. */
-export async function readNarrowing(orm: Orm, orgId: string, product: UsageProduct, request: UsageRequest) {
+/** Instead of one product. Undefined if there is only one, and for a subject's own page. */
+export const isOfAll = (products: readonly UsageProduct[], { product, isOfSubject }: UsageRequest): boolean =>
+  products.length > 1 && product === undefined && !isOfSubject;
+
+/**
+ * The key with the keys that it was rotated from and to, the subject, and the values of dimensions.
+ * @param product undefined for all products, which have no dimensions in common
+ */
+export async function readNarrowing(
+  orm: Orm,
+  orgId: string,
+  product: UsageProduct | undefined,
+  request: UsageRequest,
+) {
   const key = await chooseKey(orm, orgId, request.key);
-  const where = placesOf(product, request);
+  const where = product ? placesOf(product, request) : [];
   const apiKeyIds = key && (await listRotations(orm, orgId, key.id));
   const { subject } = request;
   const isNarrow = key !== undefined || where.length > 0;
+  if (!product && key && subject !== undefined)
+    throw fieldError('subject', 'cannot be combined with an API key over all products');
   return {
     key,
     narrowing: { apiKeyIds, where, subject },

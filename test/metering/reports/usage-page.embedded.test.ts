@@ -643,6 +643,10 @@ describe('all products', () => {
     await send(successor.secret, product.slug, 1, { dimensions: { model: 'small' }, subject: 'ada' });
     await send(other.secret, product.slug, 4, { dimensions: { model: 'small' }, subject: 'ben' });
     await send(other.secret, second.slug, 9);
+    const csvOf = async (href: string) =>
+      parse<Record<string, string>>((await browser.get(href.replace(/usage/, 'usage.csv'))).text, {
+        columns: true,
+      });
     const page = await browser.get(path, html);
     const text = textOf(page.text);
     expect(text).toMatch(
@@ -651,7 +655,41 @@ describe('all products', () => {
     expect(text).toContain(
       'By subject Name Events Share of events ada 2 50.0% ben 1 25.0% No subject 1 25.0%',
     );
-    expect(page.text).toMatch(new RegExp(`product=${product.slug}&amp;[^"]*subject=ada`));
+    const hrefOf = (html: string, name: string) =>
+      new RegExp(`href="([^"]*)"(?: aria-current="true")?><bdi>${name}<`)
+        .exec(html)![1]!
+        .replaceAll('&amp;', '&');
+    // A row stays on all products, and narrows everything to its key.
+    const ofKey = await browser.get(hrefOf(page.text, 'the runtime'), html);
+    const narrow = textOf(ofKey.text);
+    expect(narrow).toContain('Only usage with API key: the runtime × (remove)');
+    expect(narrow).toContain('Credits burned 7 ');
+    expect(narrow).not.toMatch(/Credits left|By subject|Statement/);
+    expect(ofKey.text).toMatch(/data-label="15 Mar 2031: 7 credits/);
+    expect(narrow).toMatch(new RegExp(`${product.name} 2 calls 7 100\\.0% By API key`));
+    expect(narrow).toMatch(
+      /By API key Name Credits Events Share of credits the other .* 8 2 53\.3% the runtime 7 2 46\.7%/,
+    );
+    expect(ofKey.text.match(/data-label="Occurred"/g)).toHaveLength(2);
+    expect(hrefOf(ofKey.text, 'the runtime')).not.toContain('key=');
+    expect(hrefOf(ofKey.text, product.name)).toMatch(/product=.*key=/);
+    expect(await csvOf(hrefOf(page.text, 'the runtime'))).toMatchObject([
+      { day_utc: '2031-03-15', product: product.slug, quantity: '2', events: '2', credits: '7' },
+    ]);
+    expect((await csvOf(path)).map((row) => row['credits']).toSorted()).toEqual(['0', '15']);
+    const ofAda = textOf((await browser.get(hrefOf(page.text, 'ada'), html)).text);
+    expect(ofAda).toContain('Only usage with Subject: ada × (remove) Events 2 ');
+    expect(ofAda).toContain('By subject Name Events Share of events ada 2 50.0% ben 1 25.0%');
+    expect(ofAda).not.toContain('By API key');
+    const both = await browser.get(`${path}?key=${key.id}&subject=ada`, html);
+    expect([both.status, textOf(both.text)]).toEqual([
+      400,
+      expect.stringContaining('Cannot be combined with an API key over all products'),
+    ]);
+    // A filter that only one product has ends with it.
+    const former = await browser.get(`${path}?dimension.model=large&key=${key.id}`, html);
+    expect(textOf(former.text)).toContain('Credits burned 7 ');
+    expect(former.text).not.toContain('dimension.model');
     await db.orm.update(products).set({ creditPrice: '3' }).where(eq(products.id, product.id));
     expect(textOf((await browser.get(path, html)).text)).toContain('By API key Name Events Share of events');
   });
