@@ -67,7 +67,7 @@ async function showExplorer(context: Context, req: Request, res: Response, typed
   const lookUp = viewer.shows('events') ? await readLookUp(db.orm, viewer, sent) : undefined;
   // An address that names only the event shows the place of the event around it.
   const isBare = Object.keys(sent).every((name) => ['event', 'mode', 'correct', 'done'].includes(name));
-  const query = lookUp?.event && isBare ? { ...sent, ...placeOf(lookUp.event) } : sent;
+  const query = lookUp?.event && isBare ? { ...sent, ...placeOf(lookUp.event), event: lookUp.wanted } : sent;
   const shown = query.mode === 'test' ? 'test' : 'live';
   const products = await readProducts({ clock, orm: db.orm }, viewer.orgId, shown);
   const { form, result } = await tryQuery(res, query, () =>
