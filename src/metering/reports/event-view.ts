@@ -181,7 +181,7 @@ function nameOf(event: ReturnType<typeof toEventView>, isOfAll: boolean, request
 }
 
 export function toEventView(event: EventRow) {
-  const letters = [...event.idempotencyKey];
+  const letters = Array.from(event.idempotencyKey);
   return {
     ...event,
     shortKey:

@@ -3,12 +3,13 @@ import { readViewQuery, requirePage, viewerOf, type Viewer } from '../../account
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { Context } from '../../core/http/context.js';
-import { compareDecimals, sumDecimals } from '../../core/decimal.js';
+import { addDecimals, compareDecimals, sumDecimals } from '../../core/decimal.js';
 import { toAddress, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { readQuery, textField, tryQuery, type FormFields, type FormState } from '../../core/pages/form.js';
-import { formatShare } from '../../core/pages/format.js';
+import { formatShare, inSentence } from '../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
+import { capsOf, NEAR, toCap } from '../entitlements/caps.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { parseEventsRequest } from '../events/events.js';
 import type { EventRow } from '../events/event-queries.js';
@@ -230,15 +231,29 @@ async function readProduct(
   const { keys, ...report } = toReportView(read, now);
   const byKey = keys.map((part) => (split.isPriced ? withCosts(part, ofKeys, partPlaces.key) : part));
   const ofEachKey = own?.filter(({ place }) => place === partPlaces.key);
+  const ofValues = await readParts(context, orgId, read, own, split);
+  const subjects = ofValues.find(({ place }) => place === partPlaces.subject)?.rows ?? [];
+  const { holds, limits } = await readHeld(context, orgId, read, subjects, now);
+  const near = limits.filter(({ cap }) => report.chart.isCurrent && cap.share >= NEAR);
+  const { nearCap, overCap } = capsOf([...report.caps.nearCap, ...report.caps.overCap, ...near]);
+  const parts = ofValues.map(({ rows, ...part }) => ({
+    ...part,
+    rows: rows.map((row) => ({
+      ...row,
+      limit: rows === subjects ? near.find(({ subject }) => subject === row.id) : undefined,
+    })),
+  }));
   return {
     report: {
       ...report,
+      caps: { nearCap, overCap },
       credits: split.isPriced ? ofEachKey && sumDecimals(ofEachKey.map(({ credits }) => credits)) : undefined,
       unsplit:
         !read.isWhole && product.countsSubjects && !own ? (read.unsplit ?? 'so many events') : undefined,
     },
-    parts: [...byKey, ...(await readParts(context, orgId, read, own, split))],
-    ...(await readHeld(context, orgId, read, now)),
+    parts: [...byKey, ...parts],
+    holds,
+    limits: limits.filter(({ isFirst, cap }) => isFirst || cap.share >= NEAR),
   };
 }
 
@@ -246,16 +261,35 @@ const MAX_HOLDING_KEYS = 20;
 /** More than the number of values that can have sums in one month. */
 const MAX_PARTS = 2_000;
 
-/** Regardless of the period shown. */
+/** Regardless of the period shown. Limits per subject are those of the chosen subject or of the listed ones. */
 async function readHeld(
   { db }: Context,
   orgId: string,
   { product, metric, request: { mode, subject, showsKeys } }: UsageReport,
+  listed: readonly { id: string | null; isOther: boolean | undefined }[],
   now: Date,
 ) {
   if (metric !== product.usageMetric) return { limits: [], holds: [] };
-  const scope = scopeOf(orgId, product, mode);
-  const [limits = []] = await readLimitViews(db, [{ ...scope, metric, subject }], now.getTime());
+  const scope = { ...scopeOf(orgId, product, mode), metric };
+  const subjects = listed.flatMap(({ id, isOther }) => (id && !isOther ? [id] : []));
+  const asked = subject === undefined ? [undefined, ...subjects] : [subject];
+  const views = await readLimitViews(
+    db,
+    asked.map((subject) => ({ ...scope, subject })),
+    now.getTime(),
+  );
+  const limits = asked.flatMap((subject, i) =>
+    views[i]!.map((limit) => ({
+      ...limit,
+      subject,
+      productSlug: product.slug,
+      productName: product.name,
+      usageMetric: metric,
+      isFirst: i <= 1,
+      cap: toCap({ unitCap: limit.quantity, usedThisMonth: addDecimals(limit.used, limit.held) })!,
+      when: limit.isRolling ? `in the ${inSentence(limit.window)}` : inSentence(limit.window),
+    })),
+  );
   const holds = showsKeys ? await listHolds(db.orm, scope, metric, now, MAX_HOLDING_KEYS) : [];
   return { limits, holds };
 }
@@ -357,7 +391,7 @@ async function readParts(
         share: formatShare(quantity, whole),
       };
     });
-    const part = { name, rows: shown, more: rows.length - shown.length };
+    const part = { name, place, rows: shown, more: rows.length - shown.length };
     parts.push(split.isPriced ? withCosts(part, ofEvents, place) : part);
   }
   return parts;
