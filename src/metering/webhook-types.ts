@@ -1,14 +1,7 @@
 import { z } from 'zod';
 import { daysBeforeField, describeType, inDays, type TypeDescription } from '../accounts/webhooks/types.js';
 import { exactField, idField, signedField, timeField } from '../core/http/fields.js';
-import {
-  formatDay,
-  formatDecimal,
-  formatMonth,
-  formatTime,
-  formatUnit,
-  inSentence,
-} from '../core/pages/format.js';
+import { formatDay, formatDecimal, formatMonth, formatTime, inSentence } from '../core/pages/format.js';
 import { nameWindow } from './window-name.js';
 
 const exampleUse = { productSlug: 'api-calls', metric: 'calls', livemode: true };
@@ -59,7 +52,7 @@ export function sayUse({
 }: Record<'product' | 'metric' | 'cap', string | null> & { level: string; used: string; at: Date }) {
   const quantity = formatDecimal(used);
   if (product === null || cap === null) {
-    const subject = `More than ${formatDecimal(level)} ${formatUnit(level, 'credits')} burned on ${formatDay(at)}`;
+    const subject = `More than ${formatDecimal(level)} credits burned on ${formatDay(at)}`;
     return { subject, text: `${subject} (UTC): ${quantity} so far.` };
   }
   const subject = `${product} ${level === '100' ? 'has reached its cap' : `has used ${level}% of its cap`}`;

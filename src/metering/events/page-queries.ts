@@ -1,4 +1,4 @@
-import { sql, type SQL } from 'drizzle-orm';
+import { and, sql, type SQL } from 'drizzle-orm';
 import { groupBy } from '../../core/collections.js';
 import { textArray, queryRows, selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
@@ -100,6 +100,17 @@ export interface Narrowing {
   subject?: string | undefined;
 }
 
+/** For rows with these columns. */
+export const isOfPart = ({ apiKeyIds, where = [], subject }: Narrowing): SQL =>
+  and(
+    sql`true`,
+    apiKeyIds && sql`api_key_id = any (${textArray(apiKeyIds)}::uuid[])`,
+    subject === undefined ? undefined : sql`subject = ${subject}`,
+    ...where.map(
+      ({ place, value }) => sql`split_part(dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) = ${value}`,
+    ),
+  )!;
+
 interface SumRange extends Narrowing {
   from: Date;
   to: Date;
@@ -160,15 +171,11 @@ function sumsOf(scope: UsageScope, { from, to, stepMs, where = [], subject, isOf
   if (subject !== undefined && !isOfEvents)
     return sql`select metric, null::uuid as key_id, null::uuid as api_key_id, quantity, events, ${start}
       from usage_subjects h where ${isOwn} and subject = ${subject}`;
-  const isWanted = where.map(
-    ({ place, value }) =>
-      sql` and split_part(h.dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) = ${value}`,
-  );
   const keys = sql`select metric, h.api_key_id as key_id, coalesce(r.root, h.api_key_id) as api_key_id, quantity, events, ${start}`;
   const rows = isOfEvents
     ? sql`(${countedEvents(scope, { from, to })}) h left join roots r on r.id = h.api_key_id where subject = ${subject}`
     : sql`usage_hours h left join roots r on r.id = h.api_key_id where ${isOwn}`;
-  return sql`${keys} from ${rows}${sql.join(isWanted)}`;
+  return sql`${keys} from ${rows} and ${isOfPart({ where })}`;
 }
 
 /** By step, by API key, and by both, in one pass. Only the keys with the largest sums. */
@@ -253,11 +260,8 @@ const withPrice = sql`cross join lateral (
 
 export function selectProductSums(orgId: string, range: ProductRange): SQL {
   const { stepMs, apiKeyIds, subject } = range;
-  const at = subject === undefined ? sql`hour` : sql`slot`;
-  const rows =
-    subject === undefined
-      ? sql`usage_hours where ${within(orgId, range, at)}`
-      : sql`usage_subjects where ${within(orgId, range, at)} and subject = ${subject}`;
+  const [table, at] =
+    subject === undefined ? [sql`usage_hours`, sql`hour`] : [sql`usage_subjects`, sql`slot`];
   const parts = apiKeyIds
     ? sql`dimensions, api_key_id = any (${textArray(apiKeyIds)}::uuid[])`
     : sql`'' as dimensions, true`;
@@ -271,7 +275,7 @@ export function selectProductSums(orgId: string, range: ProductRange): SQL {
   from (
     select product_id, metric, ${parts} as is_own, sum(quantity) as quantity, sum(events) as events,
       date_bin(make_interval(secs => ${stepMs / 1000}), ${at}, timestamptz '2000-01-01 00:00:00+00') as start
-    from ${rows}
+    from ${table} where ${within(orgId, range, at)} and ${isOfPart({ subject })}
     group by product_id, metric, 3, is_own, start
   ) h
   ${withPrice}

@@ -17,20 +17,13 @@ import { readBurns } from './credits/queries.js';
 import { capsOf, toCap } from '../entitlements/caps.js';
 import { includes, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
-import {
-  changeSince,
-  chartLinksOf,
-  linksOf,
-  toBeforeView,
-  toChosenParts,
-  toUsageChart,
-} from './report-view.js';
+import { changeSince, chartLinksOf, linksOf, toBeforeView, toChosen, toUsageChart } from './report-view.js';
 import type { UsageReport, UsageRequest } from './report.js';
 
 type Sum = ProductSum & { credits: string };
 
 /** A part has credits at the present prices, and only if these explain all that the period burned. */
-export async function readPriced(
+async function readPriced(
   orm: Orm,
   id: AccountId,
   products: readonly UsageProduct[],
@@ -86,7 +79,9 @@ export async function readAllProducts(
     .map((product) => {
       const isOf = ({ productId }: Sum) => productId === product.id;
       const own = sums.filter(isOf);
-      return { product, own, quantity: totalOf(own), earlier: before?.sameRows.filter(isOf) ?? [] };
+      const usedThisMonth = sumOf(own, 'quantity');
+      const cap = isWholeMonth ? toCap({ unitCap: product.unitCap, usedThisMonth }) : undefined;
+      return { product, own, quantity: totalOf(own), earlier: before?.sameRows.filter(isOf) ?? [], cap };
     })
     .filter(({ own, earlier }) => own.length > 0 || earlier.length > 0)
     .sort(
@@ -99,7 +94,7 @@ export async function readAllProducts(
     [...groupBy(list, ({ start }) => start)].map(([start, own]) => ({ start, quantity: totalOf(own) }));
   const projection = toProjection([...toSteps(before?.rows ?? []), ...toSteps(sums)], period, now);
   return {
-    ...toChosenParts(request, key),
+    ...toChosen(request, key),
     csvHref: request.showsKeys ? linksOf(request)({}, `${request.path}.csv`) : undefined,
     isEmpty: sums.length === 0,
     unit,
@@ -119,17 +114,14 @@ export async function readAllProducts(
       now,
     }),
     caps: capsOf(
-      rows.map(({ product: { slug, name, usageMetric, unitCap }, own }) => ({
+      rows.map(({ product: { slug, name, usageMetric }, cap }) => ({
         productSlug: slug,
         productName: name,
         usageMetric,
-        cap:
-          isWholeMonth && includes(period, now)
-            ? toCap({ unitCap, usedThisMonth: sumOf(own, 'quantity') })
-            : undefined,
+        cap: includes(period, now) ? cap : undefined,
       })),
     ),
-    parts: rows.length > 0 ? [toPart(rows, { unit, total, isWholeMonth }, request)] : [],
+    parts: rows.length > 0 ? [toPart(rows, unit, total, request)] : [],
   };
 }
 
@@ -201,22 +193,17 @@ interface ProductRow {
   own: Sum[];
   quantity: string;
   earlier: Sum[];
+  cap: ReturnType<typeof toCap>;
 }
 
-function toPart(
-  rows: readonly ProductRow[],
-  { unit, total, isWholeMonth }: { unit: Unit; total: string; isWholeMonth: boolean },
-  request: UsageRequest,
-) {
+function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request: UsageRequest) {
   const link = linksOf(request);
   return {
     name: 'product',
     more: 0,
     columns: ['Quantity', unit === 'credits' ? 'Credits' : 'Events', `Share of ${unit}`],
-    rows: rows.map(({ product, own, earlier, quantity }) => ({
-      cap: isWholeMonth
-        ? toCap({ unitCap: product.unitCap, usedThisMonth: sumOf(own, 'quantity') })
-        : undefined,
+    rows: rows.map(({ product, own, earlier, quantity, cap }) => ({
+      cap,
       capShare: product.unitCap && formatShare(sumOf(own, 'quantity'), product.unitCap),
       value: product.name,
       href: link({ product: product.slug }),

@@ -1,4 +1,3 @@
-import type { Viewer } from '../../accounts/portal/viewer.js';
 import { listKeyNames } from '../../accounts/api-keys/queries.js';
 import type { Context } from '../../core/http/context.js';
 import { ExactNumber } from '../../core/http/json.js';
@@ -7,12 +6,11 @@ import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { eventColumns, exportEvents, type EventFilter } from '../events/events.js';
 import type { UsageProduct } from '../events/page-queries.js';
 import type { Mode } from '../events/page-schema.js';
-import { readPriced } from './all-products.js';
-import { accountOf, eventScopeOf, inOnePiece, scopeOf } from './choices.js';
+import { eventScopeOf, scopeOf } from './choices.js';
 import { partPlaces, readEventSteps } from './credits/queries.js';
 import { listSeries } from './operator/queries.js';
 import { daysOf, toDateText, toPeriodQuery, type Period } from './period.js';
-import { findObstacle, readNarrowing, type UsageReport, type UsageRequest } from './report.js';
+import { findObstacle, type UsageReport } from './report.js';
 
 /** Rows of a month are read at once. */
 const CHUNK_MS = 31 * DAY_MS;
@@ -21,56 +19,30 @@ const MAX_POINTS = 500_000;
 
 const columns = ['product', 'metric', 'mode', 'api_key_id', 'api_key_name', 'quantity', 'events', 'credits'];
 
-/** By step and API key, or by step for a subject. */
-export const toUsageCsv = (context: Context, orgId: string, report: UsageReport): CsvFile => ({
-  ...describe(report.product.slug, report.request),
-  pieces: readRows(context, orgId, report),
-});
+export type UsagePart = Pick<UsageReport, 'product' | 'metric' | 'request' | 'narrowing' | 'isMixed'>;
 
-function describe(name: string, { mode, period }: UsageRequest) {
+/** Of one or several products, by step and API key, or by step for a subject. */
+export function toUsageCsv(context: Context, orgId: string, parts: UsagePart[]): CsvFile {
+  const { product, request } = parts[0]!;
+  const { mode, period } = request;
   const { range: _range, ...query } = toPeriodQuery(period);
   const days = Object.values(query).length > 0 ? query : daysOf(period);
+  const name = parts.length === 1 ? product.slug : 'all-products';
   return {
     filename: `usage-${name}-${mode}-${Object.values(days).join('-to-')}.csv`,
     columns: [period.range === 'day' ? 'hour_utc' : 'day_utc', ...columns],
+    pieces: readAllRows(context, orgId, parts),
   };
 }
 
-/** By step and product, of one API key or subject if the request chooses one. */
-export async function toProductsCsv(
-  { db }: Context,
-  { orgId, shows }: Pick<Viewer, 'orgId' | 'shows'>,
-  products: readonly UsageProduct[],
-  request: UsageRequest,
-): Promise<CsvFile> {
-  const { mode, period } = request;
-  const { key, narrowing, isWhole } = await readNarrowing(db.orm, orgId, undefined, request);
-  const sums = await readPriced(db.orm, accountOf(orgId, mode), products, period, {
-    showsCredits: shows('credits'),
-    part: isWhole ? undefined : narrowing,
-  });
-  const hasCredits = sums.some(({ credits }) => credits !== '0');
-  const rows = sums.map(({ productId, start, quantity, events, credits }) => {
-    const { slug, usageMetric } = products.find(({ id }) => id === productId)!;
-    return [
-      period.range === 'day' ? new Date(start) : toDateText(new Date(start)),
-      slug,
-      usageMetric,
-      mode,
-      key?.id ?? null,
-      key?.name ?? null,
-      new ExactNumber(quantity),
-      new ExactNumber(events),
-      hasCredits ? new ExactNumber(credits) : null,
-    ];
-  });
-  return { ...describe('all-products', request), pieces: inOnePiece(rows) };
+async function* readAllRows(context: Context, orgId: string, parts: UsagePart[]) {
+  for (const part of parts) yield* readRows(context, orgId, part);
 }
 
 async function* readRows(
   { db }: Context,
   orgId: string,
-  { product, metric, request, narrowing, isMixed }: UsageReport,
+  { product, metric, request, narrowing, isMixed }: UsagePart,
 ): AsyncGenerator<CsvCell[][]> {
   const { mode, period, subject } = request;
   const isDay = period.range === 'day';

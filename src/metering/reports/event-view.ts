@@ -181,13 +181,9 @@ function nameOf(event: ReturnType<typeof toEventView>, isOfAll: boolean, request
 }
 
 export function toEventView(event: EventRow) {
-  const letters = Array.from(event.idempotencyKey);
   return {
     ...event,
-    shortKey:
-      letters.length > 14
-        ? `${letters.slice(0, 8).join('')}…${letters.slice(-4).join('')}`
-        : event.idempotencyKey,
+    shortKey: event.idempotencyKey.replace(/^(.{8}).{3,}(.{4})$/u, '$1…$2'),
     exactOccurredAt: event.occurredAt,
     exactReceivedAt: event.receivedAt,
     occurredAt: new Date(event.occurredAt),

@@ -30,7 +30,7 @@ import { addOwnCorrections } from './correction-pages.js';
 import { readAlerts } from '../notices/pages.js';
 import { readAccountView } from './credits/pages.js';
 import { partPlaces, readEventParts, readHasCredits, type EventPart } from './credits/queries.js';
-import { toEventsCsv, toProductsCsv, toUsageCsv } from './csv.js';
+import { toEventsCsv, toUsageCsv, type UsagePart } from './csv.js';
 import {
   placeOf,
   readEvents,
@@ -49,6 +49,7 @@ import {
   parseUsageRequest,
   readNarrowing,
   readReport,
+  type ReportDeps,
   type UsageReport,
   type UsageRequest,
 } from './report.js';
@@ -134,17 +135,9 @@ export function usagePages(context: Context): Router {
 
   router.get('/usage.csv', async (req, res) => {
     const viewer = viewerOf(res);
-    const { orgId } = viewer;
     const request = parseUsageRequest(readQuery(req), new Date(clock.now()), viewer);
-    const products = await readProducts(deps, orgId, request.mode);
-    const file = isOfAll(products, request)
-      ? await toProductsCsv(context, viewer, products.slice(0, MAX_PRODUCTS), request)
-      : toUsageCsv(
-          context,
-          orgId,
-          await readReport(deps, orgId, await requireProduct(deps, orgId, request), request),
-        );
-    await sendCsv(log, req, res, file);
+    const parts = await readCsvParts(deps, viewer.orgId, request);
+    await sendCsv(log, req, res, toUsageCsv(context, viewer.orgId, parts));
   });
 
   // Without a range, the times are exact, and all events are meant by default.
@@ -155,7 +148,7 @@ export function usagePages(context: Context): Router {
     const times = query.range === undefined ? parseEventsRequest(query) : undefined;
     const request = parseUsageRequest(times ? choices : query, new Date(clock.now()), viewer);
     const product = await requireProduct(deps, viewer.orgId, request);
-    const { narrowing } = await readNarrowing(db.orm, viewer.orgId, product, request);
+    const { narrowing } = await readNarrowing(db.orm, viewer.orgId, request, product);
     const span = times ?? spanOf(request);
     const file = { mode: request.mode, from: span.from, to: span.to, part: narrowing };
     await sendCsv(log, req, res, toEventsCsv(context, viewer.orgId, product, file));
@@ -163,6 +156,15 @@ export function usagePages(context: Context): Router {
 
   addOwnCorrections(router, context, (req, res, typed) => showExplorer(context, req, res, typed));
   return router;
+}
+
+async function readCsvParts(deps: ReportDeps, orgId: string, request: UsageRequest): Promise<UsagePart[]> {
+  const products = await readProducts(deps, orgId, request.mode);
+  if (!isOfAll(products, request))
+    return [await readReport(deps, orgId, await requireProduct(deps, orgId, request), request)];
+  const chosen = await readNarrowing(deps.orm, orgId, request);
+  const shown = products.slice(0, MAX_PRODUCTS);
+  return shown.map((product) => ({ ...chosen, product, metric: product.usageMetric, request }));
 }
 
 async function readExplorer(context: Context, viewer: Viewer, products: UsageProduct[], sent: UsageRequest) {
@@ -174,7 +176,7 @@ async function readExplorer(context: Context, viewer: Viewer, products: UsagePro
   const request = isAll ? { ...sent, metric: undefined, by: undefined, values: {} } : sent;
   const product = isAll ? undefined : await chooseProduct(db.orm, orgId, products, request.product);
   if (!isAll && !product) return { request, product, events: undefined };
-  const { key, narrowing: part, isWhole } = await readNarrowing(db.orm, orgId, product, request);
+  const { key, narrowing: part, isWhole } = await readNarrowing(db.orm, orgId, request, product);
   const ofPart = isWhole ? undefined : part;
   const [whole, toParts] =
     product || !viewer.shows('usage')
@@ -236,13 +238,6 @@ async function readProduct(
   const { holds, limits } = await readHeld(context, orgId, read, subjects, now);
   const near = limits.filter(({ cap }) => report.chart.isCurrent && cap.share >= NEAR);
   const { nearCap, overCap } = capsOf([...report.caps.nearCap, ...report.caps.overCap, ...near]);
-  const parts = ofValues.map(({ rows, ...part }) => ({
-    ...part,
-    rows: rows.map((row) => ({
-      ...row,
-      limit: rows === subjects ? near.find(({ subject }) => subject === row.id) : undefined,
-    })),
-  }));
   return {
     report: {
       ...report,
@@ -251,7 +246,8 @@ async function readProduct(
       unsplit:
         !read.isWhole && product.countsSubjects && !own ? (read.unsplit ?? 'so many events') : undefined,
     },
-    parts: [...byKey, ...parts],
+    parts: [...byKey, ...ofValues],
+    near,
     holds,
     limits: limits.filter(({ isFirst, cap }) => isFirst || cap.share >= NEAR),
   };

@@ -71,7 +71,7 @@ export function toReportView(report: UsageReport, now: Date) {
       isCurrent: other.metric === metric,
       isFormer: other.metric !== product.usageMetric,
     })),
-    ...toChosenParts(request, key, product.slug),
+    ...toChosen(request, key, product.slug),
     stacks: report.stacks.map((name) => ({
       label: name === 'key' ? 'API key' : capitalise(name),
       href: link({ by: name }),
@@ -105,7 +105,7 @@ export function toReportView(report: UsageReport, now: Date) {
 }
 
 /** Each part that the request chooses, with a link that removes it. */
-export function toChosenParts(request: UsageRequest, key: UsageReport['key'], product?: string) {
+export function toChosen(request: UsageRequest, key: UsageReport['key'], product?: string) {
   const { mode, values, subject } = request;
   const link = linksOf(request, product);
   return {

@@ -63,8 +63,10 @@ export type UsageReport = Awaited<ReturnType<typeof readReport>>;
 
 const MAX_KEYS = 20;
 
+export type ReportDeps = PageDeps & Pick<Context, 'db'>;
+
 export async function readReport(
-  deps: PageDeps & Pick<Context, 'db'>,
+  deps: ReportDeps,
   orgId: string,
   product: UsageProduct,
   request: UsageRequest,
@@ -72,7 +74,7 @@ export async function readReport(
   const { orm, clock } = deps;
   const { mode, period, metric: wanted, subject } = request;
   const now = new Date(clock.now());
-  const { key, narrowing, isWhole, isMixed } = await readNarrowing(orm, orgId, product, request);
+  const { key, narrowing, isWhole, isMixed } = await readNarrowing(orm, orgId, request, product);
   const scope = scopeOf(orgId, product, mode);
   const { sums, ofKeys, unsplit } = await readOwnSums(orm, scope, period, narrowing, isMixed);
   const metrics = metricsOf(sums, product, wanted);
@@ -165,16 +167,8 @@ async function readOwnSums(orm: Orm, scope: UsageScope, period: Period, part: Na
 export const isOfAll = (products: readonly UsageProduct[], { product, isOfSubject }: UsageRequest): boolean =>
   products.length > 1 && product === undefined && !isOfSubject;
 
-/**
- * The key with the keys that it was rotated from and to, the subject, and the values of dimensions.
- * @param product undefined for all products, which have no dimensions in common
- */
-export async function readNarrowing(
-  orm: Orm,
-  orgId: string,
-  product: UsageProduct | undefined,
-  request: UsageRequest,
-) {
+/** The key with the keys that it was rotated from and to, the subject, and one product's dimensions. */
+export async function readNarrowing(orm: Orm, orgId: string, request: UsageRequest, product?: UsageProduct) {
   const key = await chooseKey(orm, orgId, request.key);
   const where = product ? placesOf(product, request) : [];
   const apiKeyIds = key && (await listRotations(orm, orgId, key.id));
@@ -211,7 +205,7 @@ const MAX_POINTS = 20_000;
 
 /** Undefined if there are too many points. */
 async function readByPart(
-  { orm, db }: Pick<PageDeps, 'orm'> & Pick<Context, 'db'>,
+  { orm, db }: ReportDeps,
   part: UsageScope & Narrowing,
   { dimensions }: UsageProduct,
   { by, metric, period }: Stacking,

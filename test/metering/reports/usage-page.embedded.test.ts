@@ -712,12 +712,14 @@ describe('all products', () => {
     expect(ofKey.text.match(/data-label="Occurred"/g)).toHaveLength(2);
     expect(hrefOf(ofKey.text, 'the runtime')).not.toContain('key=');
     expect(hrefOf(ofKey.text, product.name)).toMatch(/product=.*key=/);
+    const ofProduct = { product: product.slug, day_utc: '2031-03-15' };
     expect(await csvOf(hrefOf(page.text, 'the runtime'))).toMatchObject([
-      { day_utc: '2031-03-15', product: product.slug, quantity: '2', events: '2', credits: '7' },
+      { ...ofProduct, api_key_name: 'the runtime', credits: '5' },
+      { ...ofProduct, api_key_name: 'the runtime', credits: '2' },
     ]);
-    expect((await csvOf(path)).map((row) => Number(row['credits'])).toSorted((a, b) => a - b)).toEqual([
-      0, 15,
-    ]);
+    expect((await csvOf(path)).map((row) => `${row['product']} ${row['credits']}`).toSorted()).toEqual(
+      [`${product.slug} 2`, `${product.slug} 5`, `${product.slug} 8`, `${second.slug} 0`].toSorted(),
+    );
     const ofAda = textOf((await browser.get(hrefOf(page.text, 'ada'), html)).text);
     expect(ofAda).toContain('Only usage with Subject: ada × (remove) Events 2 ');
     expect(ofAda).toContain('By subject Name Events Share of events ada 2 50.0% ben 1 25.0%');
