@@ -181,7 +181,7 @@ describe('the credits page', () => {
   it('explains an overdraft, and what a correction gave back', async () => {
     const { open, send, organization } = await scene();
     await send(7);
-    expect(await open()).toMatch(/Balance −3\.50 live credits .* Tokens is overdrawn by 3\.50 credits\./);
+    expect(await open()).toMatch(/Balance −3\.50 live credits .* Tokens is overdrawn by 3\.5 credits\./);
     expect((await open('/ledger')).match(/Burned \S+ Overdraft −3\.5/)).not.toBeNull();
     const [entry] = await database.db.orm
       .select()
