@@ -21,7 +21,7 @@ const columns = ['product', 'metric', 'mode', 'api_key_id', 'api_key_name', 'qua
 
 export type UsagePart = Pick<UsageReport, 'product' | 'metric' | 'request' | 'narrowing' | 'isMixed'>;
 
-/** Of one or several products, by step and API key, or by step for a subject. */
+/** One or several products by step and API key, or by step for a subject. */
 export function toUsageCsv(context: Context, orgId: string, parts: UsagePart[]): CsvFile {
   const { product, request } = parts[0]!;
   const { mode, period } = request;
