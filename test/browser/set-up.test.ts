@@ -159,7 +159,7 @@ it.each(worlds)(
     const page = await world.visit({ javaScript });
     await page.goto('/login');
     await page.getByRole('link', { name: 'Forgot your password?' }).click();
-    await page.getByRole('link', { name: 'Open it' }).click();
+    await page.getByRole('link', { name: 'Paste it' }).click();
     await follow(
       page,
       `${service.url}/reset#${await makeLink(service, 'password_reset', user)}`,

@@ -84,12 +84,12 @@ const chartOf = (text: string) => {
 it('draws the events of all products by day, and one product’s quantity by customer', async () => {
   const february = { from: '2026-02-01', to: '2026-02-28' };
   expect(chartOf((await ask(february)).text)).toEqual([
-    ['Day (UTC)', 'calls', 'pages', 'Total', 'January 2026'],
-    ['28 Feb 2026', '2', '2', '4', '0'],
+    ['Day (UTC)', 'calls', 'pages', 'Total'],
+    ['28 Feb 2026', '2', '2', '4'],
   ]);
   expect(chartOf((await ask({ ...february, product: 'calls' })).text)).toEqual([
-    ['Day (UTC)', 'ACME', 'INITECH', 'Total', 'January 2026'],
-    ['28 Feb 2026', '1.5', '1,200', '1,201.5', '0'],
+    ['Day (UTC)', 'ACME', 'INITECH', 'Total'],
+    ['28 Feb 2026', '1.5', '1,200', '1,201.5'],
   ]);
   const one = { product: 'calls', organization: 'acme' };
   expect(chartOf((await ask({ ...one, from: '2026-03-01', to: '2026-03-01' })).text)).toEqual([
@@ -112,7 +112,7 @@ it('compares this month with the last one, estimates its end, and stacks custome
     ['1 Mar 2026', '2', '2', '4', '0', ''],
     ['4 Mar 2026', '0', '0', '0', '0', '2'],
   ]);
-  expect(text).toMatch(/By the end of the month<\/dt>\s*<dd>≈ 60<\/dd>\s*<dd[^>]*>4 in February 2026/);
+  expect(text).toMatch(/By the end of the month<\/dt>\s*<dd>≈ 60<\/dd>\s*<dd[^>]*>4 in February/);
   expect(chartOf((await ask({ sum: '1' })).text)[2]).toEqual(['2 Mar 2026', '2', '2', '4', '0', '']);
 });
 

@@ -58,7 +58,7 @@ it('an operator creates, changes and deletes an endpoint, and the audit log name
 it('the form says which types are included and how a URL begins', async () => {
   const { list } = await customer();
   const refused = await post(`${list}/new`, { ...newFields(), url: 'http://example.com' });
-  expect(textOf(refused)).toContain('Must begin with “https://”.');
+  expect(textOf(refused)).toContain('Must begin with “https://” or be http://localhost.');
   expect(textOf(refused)).toContain('All event types: Types that Gauge adds later must be selected here.');
 });
 
@@ -154,6 +154,6 @@ it('the form of an endpoint reports a refused URL together with missing types', 
   const refused = await post(`${list}/new`, form);
   expect(refused.status).toBe(400);
   expect(textOf(refused)).toMatch(
-    /URL: Must begin with “https:\/\/”\. Event types: Must have at least one type/,
+    /URL: Must begin with “https:\/\/” or be http:\/\/localhost\. Event types: Must have at least one type/,
   );
 });

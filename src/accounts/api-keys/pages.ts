@@ -224,7 +224,9 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
     previous: toNeighbour(view.list, key.rotatedFromId, key.previousPrefix, key.id),
     successor: toNeighbour(view.list, key.successorId, key.successorPrefix, key.successorId),
     // A portal shows no usage by key.
-    usageHref: sessionOf(res).portal ? undefined : `/dashboard/usage?key=${key.id}`,
+    usageHref: sessionOf(res).portal
+      ? undefined
+      : toAddress('/dashboard/usage', { key: key.id, mode: key.livemode ? 'live' : 'test' }),
   });
 }
 

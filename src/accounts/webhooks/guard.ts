@@ -59,20 +59,21 @@ function mayReach(address: string, isPlain: boolean, { production, allowsPrivate
   );
 }
 
-const NOT_HTTPS = 'must begin with “https://”';
+const sayHttps = ({ production }: ReceiverRules): string =>
+  `must begin with “https://”${production ? '' : ' or be http://localhost'}`;
 
 /** Undefined if the URL is acceptable. */
 export function whyNoReceiver(text: string, rules: ReceiverRules): string | undefined {
   if (!URL.canParse(text)) return 'must be a URL like https://example.com/webhooks';
   const { protocol, hostname, username, password, hash } = new URL(text);
-  if (!/^https?:$/.test(protocol)) return NOT_HTTPS;
+  if (!/^https?:$/.test(protocol)) return sayHttps(rules);
   if (username + password !== '') return 'must not contain a user name or password';
   if (hash !== '') return 'must not have a fragment';
   const host = toHost(hostname);
   const isPlain = protocol === 'http:';
-  if (isPlain && (rules.production || (isIP(host) === 0 && host !== 'localhost'))) return NOT_HTTPS;
+  if (isPlain && (rules.production || (isIP(host) === 0 && host !== 'localhost'))) return sayHttps(rules);
   if (isIP(host) !== 0 && !mayReach(host, isPlain, rules))
-    return isPlain ? NOT_HTTPS : 'must not be a private or reserved address';
+    return isPlain ? sayHttps(rules) : 'must not be a private or reserved address';
   return undefined;
 }
 

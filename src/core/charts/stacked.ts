@@ -46,7 +46,7 @@ export function toStackedChart(input: StackedInput) {
   const totals = steps.map((_, i) => sumDecimals(series.map(({ values }) => values[i] ?? '0')));
   const bars = steps.map(({ axis, name, href }, i) => {
     const parts = series.flatMap(({ name, values: { [i]: value = '0' } }) =>
-      value === '0' ? [] : [`${name} ${formatDecimal(roundAs(totals[i]!, value))}`],
+      value === '0' ? [] : [`${name} ${formatDecimal(roundFigure(value))}`],
     );
     const named = series.length > 1 && parts.length > 0 ? parts.map((part) => `\n${part}`).join('') : '';
     const estimate = estimates?.[i] ?? 0;
@@ -54,10 +54,10 @@ export function toStackedChart(input: StackedInput) {
     const compared =
       before?.values[i] === undefined
         ? ''
-        : `\n${before.name} ${formatDecimal(roundAs(totals[i]!, before.values[i]))}`;
+        : `\n${before.name} ${formatDecimal(roundFigure(before.values[i]))}`;
     return {
       axis,
-      label: `${name}: ${format(roundAs(totals[i]!))}${named}${estimated}${compared}`,
+      label: `${name}: ${format(roundFigure(totals[i]!))}${named}${estimated}${compared}`,
       value: Number(totals[i]),
       parts: series.map(({ values }) => Number(values[i] ?? '0')),
       estimate,
@@ -67,10 +67,14 @@ export function toStackedChart(input: StackedInput) {
   const total = sumDecimals(series.map((one) => one.total));
   const hasEstimates = bars.some(({ estimate }) => estimate > 0);
   return {
-    ...toChart(`${title}: ${format(total)} in total. The numbers are in the table below.`, bars, {
-      before: before?.values.map(Number),
-      cap,
-    }),
+    ...toChart(
+      `${title}: ${format(roundFigure(total))} in total. The numbers are in the table below.`,
+      bars,
+      {
+        before: before?.values.map(Number),
+        cap,
+      },
+    ),
     legend: series.map(({ name, total }) => ({ name, total: formatDecimal(roundFigure(total)) })),
     beforeName: before?.name,
     hasEstimates,
@@ -98,10 +102,6 @@ export function toStackedChart(input: StackedInput) {
     };
   }
 }
-
-/** The figures of a bar have the digits of its total. */
-const roundAs = (total: string, value = total): string =>
-  roundFigure(total) === total ? value : String(Math.round(Number(value) * 100) / 100);
 
 /** Running totals. */
 function addUp(values: readonly string[]): string[] {

@@ -36,10 +36,10 @@ export function formatColumn(column: readonly (string | undefined)[]): (decimal:
   };
 }
 
-/** At most two decimals from 100. A table or statement nearby has all digits. */
+/** A total has two decimals, or none if it is whole. Ledgers, statements, prices and data tables have all digits. */
 export function roundFigure(decimal: string): string {
   const size = Math.abs(Number(decimal));
-  return size < 100 || size > 1e12 ? decimal : String(Math.round(Number(decimal) * 100) / 100);
+  return size < 0.005 || size > 1e12 || !decimal.includes('.') ? decimal : Number(decimal).toFixed(2);
 }
 
 export const formatFigure = (decimal: string): string => formatQuantity(roundFigure(decimal));
@@ -102,6 +102,7 @@ const minute = {
 const utcMinute = utc(minute);
 const utcSecond = utc({ ...minute, second: '2-digit' });
 const utcDay = utc({ day: 'numeric', month: 'short', year: 'numeric' });
+const utcShortDay = utc({ day: 'numeric', month: 'short' });
 const utcMonth = utc({ month: 'long', year: 'numeric' });
 
 /** `21 Nov 2026, 03:16 UTC`. A script converts it to the reader's time zone. */
@@ -114,6 +115,9 @@ export const formatExactTime = (at: Date): string => `${at.toISOString().slice(0
 
 /** `21 Nov 2026`, in UTC. */
 export const formatDay = (at: Date): string => utcDay.format(at);
+
+/** `21 Nov`, in UTC. */
+export const formatShortDay = (at: Date): string => utcShortDay.format(at);
 
 /** `November 2026`, in UTC. */
 export const formatMonth = (at: Date): string => utcMonth.format(at);

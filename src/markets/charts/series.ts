@@ -1,5 +1,5 @@
 import { groupBy } from '../../core/collections.js';
-import { formatCount, formatDay, formatDecimal, utc } from '../../core/pages/format.js';
+import { formatCount, formatDay, formatDecimal, formatShortDay, utc } from '../../core/pages/format.js';
 import { DAY_MS } from '../../core/time.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { formatFixed, formatTick, toPercent } from '../../core/charts/text.js';
@@ -42,7 +42,6 @@ const next = (start: string, period: Period): string =>
 
 const toDate = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-const shortDay = utc({ day: 'numeric', month: 'short' });
 const shortMonth = utc({ month: 'short', year: 'numeric' });
 
 function formatPeriod(start: string, period: Period): string {
@@ -52,7 +51,7 @@ function formatPeriod(start: string, period: Period): string {
 }
 
 const formatPeriodShort = (start: string, period: Period): string =>
-  period === 'day' || period === 'week' ? shortDay.format(new Date(start)) : formatPeriod(start, period);
+  period === 'day' || period === 'week' ? formatShortDay(new Date(start)) : formatPeriod(start, period);
 
 /** In °F, over the forecasts of a day for which all four forecasters could be scored. */
 export interface CrpsPoint {

@@ -4,7 +4,7 @@ import { toLineChart } from '../../core/charts/line-chart.js';
 import { originOf } from '../../core/http/request.js';
 import { toAddress } from '../../core/pages/address.js';
 import { readQuery, tryQuery } from '../../core/pages/form.js';
-import { formatChange, formatPrice, formatTime, utc } from '../../core/pages/format.js';
+import { formatChange, formatPrice, formatShortDay, formatTime, utc } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
@@ -68,7 +68,6 @@ function curlOfFirstTrade(url: string, snapshot: Snapshot | undefined): string |
 }
 
 const hour = utc({ hour: '2-digit', minute: '2-digit' });
-const day = utc({ day: 'numeric', month: 'short' });
 const wholeHour = (at: Date) => new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS);
 
 /** Too few points for a line give no chart. */
@@ -123,7 +122,7 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
       (point) =>
         `${formatTime(point.at)}: ${point.total === null ? 'not known' : formatChange(point.total)}, of it booked ${formatChange(point.realised - point.fees)}`,
     ),
-    axis: points.map(({ at }) => (range === 'day' ? hour.format(wholeHour(at)) : day.format(at))),
+    axis: points.map(({ at }) => (range === 'day' ? hour.format(wholeHour(at)) : formatShortDay(at))),
     lines: [
       { name: 'booked', values: points.map(({ realised, fees }) => toNumber(realised - fees)) },
       { name: 'total', values: points.map(({ total }) => (total === null ? null : toNumber(total))) },

@@ -10,7 +10,7 @@ import {
   formatGrowth,
   formatRounded,
   formatShare,
-  utc,
+  formatShortDay,
 } from '../../core/pages/format.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
@@ -336,12 +336,10 @@ function toCredits(
   };
 }
 
-const shortDay = utc({ day: 'numeric', month: 'short' });
-
 /** The credits that begin before the end, otherwise how many are burned in a day. */
 function toPace({ isCovered, refill, perDay }: NonNullable<ReturnType<typeof project>>): string {
   if (!refill) return `${formatRounded(perDay)} a day`;
-  return `${isCovered ? '' : 'with '}${formatDecimal(refill.amount)} on ${shortDay.format(refill.at)}`;
+  return `${isCovered ? '' : 'with '}${formatDecimal(refill.amount)} on ${formatShortDay(refill.at)}`;
 }
 
 const toFlag = (tone: Flag['tone'], isMet: unknown, label: string, path: string): Flag[] =>

@@ -1,6 +1,6 @@
 import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
 
-const NEAR = 0.8;
+export const NEAR = 0.8;
 
 export function toCap({ unitCap, usedThisMonth: used }: { unitCap: string | null; usedThisMonth: string }) {
   if (unitCap === null) return undefined;

@@ -2,8 +2,7 @@ import { and, sql, type SQL } from 'drizzle-orm';
 import { textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { monthOf } from '../../core/time.js';
-import { SEPARATOR_SQL } from '../entitlements/dimensions.js';
-import type { Narrowing, UsageScope } from './page-queries.js';
+import { isOfPart, type Narrowing, type UsageScope } from './page-queries.js';
 
 export interface EventRow {
   idempotencyKey: string;
@@ -172,22 +171,13 @@ export function selectEvents({ orgId, productIds, livemode }: EventScope, range:
 function selectMatches(
   found: SQL,
   byTime: SQL,
-  { apiKeyIds, subject, where = [], scan }: Narrowing & { scan: number },
+  { scan, ...part }: Narrowing & { scan: number },
   limit: number,
 ): SQL {
-  const isMatch = and(
-    sql`true`,
-    apiKeyIds && sql`api_key_id = any (${textArray(apiKeyIds)}::uuid[])`,
-    subject === undefined ? undefined : sql`f.subject = ${subject}`,
-    ...where.map(
-      ({ place, value }) =>
-        sql`split_part(f.dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) = ${value}`,
-    ),
-  );
   return sql`select * from (
     select f.*, place = ${scan} as is_last, sum(is_match::int) over (order by place) as matches
     from (
-      select f.*, row_number() over (${byTime}) as place, (${isMatch}) as is_match from (${found}) f
+      select f.*, row_number() over (${byTime}) as place, (${isOfPart(part)}) as is_match from (${found}) f
     ) f
   ) m where (is_match and matches <= ${limit}) or is_last`;
 }

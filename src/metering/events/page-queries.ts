@@ -1,4 +1,4 @@
-import { sql, type SQL } from 'drizzle-orm';
+import { and, sql, type SQL } from 'drizzle-orm';
 import { groupBy } from '../../core/collections.js';
 import { textArray, queryRows, selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
@@ -100,6 +100,17 @@ export interface Narrowing {
   subject?: string | undefined;
 }
 
+/** For rows with these columns. */
+export const isOfPart = ({ apiKeyIds, where = [], subject }: Narrowing): SQL =>
+  and(
+    sql`true`,
+    apiKeyIds && sql`api_key_id = any (${textArray(apiKeyIds)}::uuid[])`,
+    subject === undefined ? undefined : sql`subject = ${subject}`,
+    ...where.map(
+      ({ place, value }) => sql`split_part(dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) = ${value}`,
+    ),
+  )!;
+
 interface SumRange extends Narrowing {
   from: Date;
   to: Date;
@@ -160,15 +171,11 @@ function sumsOf(scope: UsageScope, { from, to, stepMs, where = [], subject, isOf
   if (subject !== undefined && !isOfEvents)
     return sql`select metric, null::uuid as key_id, null::uuid as api_key_id, quantity, events, ${start}
       from usage_subjects h where ${isOwn} and subject = ${subject}`;
-  const isWanted = where.map(
-    ({ place, value }) =>
-      sql` and split_part(h.dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) = ${value}`,
-  );
   const keys = sql`select metric, h.api_key_id as key_id, coalesce(r.root, h.api_key_id) as api_key_id, quantity, events, ${start}`;
   const rows = isOfEvents
     ? sql`(${countedEvents(scope, { from, to })}) h left join roots r on r.id = h.api_key_id where subject = ${subject}`
     : sql`usage_hours h left join roots r on r.id = h.api_key_id where ${isOwn}`;
-  return sql`${keys} from ${rows}${sql.join(isWanted)}`;
+  return sql`${keys} from ${rows} and ${isOfPart({ where })}`;
 }
 
 /** By step, by API key, and by both, in one pass. Only the keys with the largest sums. */
@@ -228,9 +235,12 @@ export interface ProductSum {
   start: number;
   quantity: string;
   events: string;
+  /** At the present prices, of the API keys and of all. Undefined without API keys. */
+  credits?: string;
+  wholeCredits?: string;
 }
 
-export interface ProductRange {
+export interface ProductRange extends Omit<Narrowing, 'where'> {
   productIds: string[];
   livemode: boolean;
   from: Date;
@@ -238,23 +248,40 @@ export interface ProductRange {
   stepMs: number;
 }
 
-export const selectProductSums = (
-  orgId: string,
-  { productIds, livemode, from, to, stepMs }: ProductRange,
-): SQL => sql`
+const within = (orgId: string, range: Omit<ProductRange, 'stepMs'>, at: SQL) =>
+  sql`org_id = ${orgId}::uuid and product_id = any(${textArray(range.productIds)}::uuid[]) and livemode = ${range.livemode}
+      and ${at} >= ${range.from.toISOString()}::timestamptz and ${at} < ${range.to.toISOString()}::timestamptz`;
+
+/** The product of a row with its dimensions. */
+const withPrice = sql`cross join lateral (
+      select usage_metric, coalesce((credit_prices ->> split_part(h.dimensions, ${sql.raw(SEPARATOR_SQL)}, array_position(dimensions, credit_dimension)))::numeric, credit_price, 0) as price
+      from products where id = h.product_id limit 1
+    ) p`;
+
+export function selectProductSums(orgId: string, range: ProductRange): SQL {
+  const { stepMs, apiKeyIds, subject } = range;
+  const [table, at] =
+    subject === undefined ? [sql`usage_hours`, sql`hour`] : [sql`usage_subjects`, sql`slot`];
+  const parts = apiKeyIds
+    ? sql`dimensions, api_key_id = any (${textArray(apiKeyIds)}::uuid[])`
+    : sql`'' as dimensions, true`;
+  const creditsOf = (condition: SQL) =>
+    sql`trim_scale(coalesce(sum(h.quantity * p.price) filter (where h.metric = p.usage_metric${condition}), 0))::text`;
+  const credits = sql`, ${creditsOf(sql` and h.is_own`)} as credits, ${creditsOf(sql``)} as "wholeCredits"`;
+  return sql`
   select h.product_id::text as "productId", (extract(epoch from h.start) * 1000)::float8 as start,
-    trim_scale(coalesce(sum(h.quantity) filter (where h.metric = p.usage_metric), 0))::text as quantity, sum(h.events)::text as events
+    trim_scale(coalesce(sum(h.quantity) filter (where h.metric = p.usage_metric and h.is_own), 0))::text as quantity,
+    coalesce(sum(h.events) filter (where h.is_own), 0)::text as events${apiKeyIds ? credits : sql``}
   from (
-    select product_id, metric, sum(quantity) as quantity, sum(events) as events,
-      date_bin(make_interval(secs => ${stepMs / 1000}), hour, timestamptz '2000-01-01 00:00:00+00') as start
-    from usage_hours
-    where org_id = ${orgId}::uuid and product_id = any(${textArray(productIds)}::uuid[]) and livemode = ${livemode}
-      and hour >= ${from.toISOString()}::timestamptz and hour < ${to.toISOString()}::timestamptz
-    group by product_id, metric, start
+    select product_id, metric, ${parts} as is_own, sum(quantity) as quantity, sum(events) as events,
+      date_bin(make_interval(secs => ${stepMs / 1000}), ${at}, timestamptz '2000-01-01 00:00:00+00') as start
+    from ${table} where ${within(orgId, range, at)} and ${isOfPart({ subject })}
+    group by product_id, metric, 3, is_own, start
   ) h
-  cross join lateral (select usage_metric from products where id = h.product_id limit 1) p
+  ${withPrice}
   group by h.product_id, h.start
   order by h.start, h.product_id`;
+}
 
 export const readProductSums = (orm: Orm, orgId: string, range: ProductRange): Promise<ProductSum[]> =>
   selectRows(orm, selectProductSums(orgId, range));
@@ -274,15 +301,7 @@ export interface ProductPart {
 /** More than a page lists, in all products. */
 const MAX_PRODUCT_PARTS = 2_000;
 
-export const selectProductParts = (
-  orgId: string,
-  { productIds, livemode, from, to }: Omit<ProductRange, 'stepMs'>,
-): SQL => {
-  const isOwn = (
-    at: SQL,
-  ) => sql`org_id = ${orgId}::uuid and product_id = any(${textArray(productIds)}::uuid[]) and livemode = ${livemode}
-        and ${at} >= ${from.toISOString()}::timestamptz and ${at} < ${to.toISOString()}::timestamptz`;
-  return sql`
+export const selectProductParts = (orgId: string, range: Omit<ProductRange, 'stepMs'>): SQL => sql`
   with ${rootsOf(orgId)}
   select s.kind, s.value, k.name as "keyName", k.prefix as "keyPrefix", p.slug as "productSlug", s.events::text, trim_scale(s.credits)::text as credits
   from (
@@ -290,24 +309,20 @@ export const selectProductParts = (
       sum(h.events) as events, coalesce(sum(h.quantity * p.price) filter (where h.metric = p.usage_metric), 0) as credits
     from (
       select product_id, metric, api_key_id, dimensions, sum(quantity) as quantity, sum(events) as events
-      from usage_hours where ${isOwn(sql`hour`)} group by 1, 2, 3, 4
+      from usage_hours where ${within(orgId, range, sql`hour`)} group by 1, 2, 3, 4
     ) h
     left join roots r on r.id = h.api_key_id
-    cross join lateral (
-      select usage_metric, coalesce((credit_prices ->> split_part(h.dimensions, ${sql.raw(SEPARATOR_SQL)}, array_position(dimensions, credit_dimension)))::numeric, credit_price, 0) as price
-      from products where id = h.product_id limit 1
-    ) p
+    ${withPrice}
     group by 2, 3, 4
     union all
     select 'subject', subject, null, product_id, sum(events), null
-    from usage_subjects where ${isOwn(sql`slot`)} group by 2, 4
+    from usage_subjects where ${within(orgId, range, sql`slot`)} group by 2, 4
     order by events desc
     limit ${MAX_PRODUCT_PARTS}
   ) s
   cross join lateral (select slug from products where id = s.product_id limit 1) p
   ${keyOf(orgId)}
   order by s.events desc, s.value`;
-};
 
 export const readProductParts = (
   orm: Orm,

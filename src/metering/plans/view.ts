@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { groupBy } from '../../core/collections.js';
 import type { Orm } from '../../core/db/client.js';
 import { toJson } from '../../core/http/json.js';
-import { formatDecimal } from '../../core/pages/format.js';
+import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { listFeatures, mergeFeatures } from '../entitlements/features.js';
 import { defaultThresholds } from '../entitlements/limits.js';
 import { listGrantsOf, type Product } from '../entitlements/queries.js';
@@ -98,9 +98,11 @@ const phrases: { [Field in keyof Values]-?: (value: Values[Field] | undefined) =
   expires: (expires) => (expires === null ? 'never expire' : 'expire at the end of the period'),
   priority: (priority) => `priority ${priority ?? 'default'}`,
   rollover: (rollover) =>
-    rollover ? `${rollover.percent}% rolls over for ${rollover.for.slice(1, -1)} days` : 'no rollover',
+    rollover
+      ? `${rollover.percent}% rolls over for ${formatCount(Number(rollover.for.slice(1, -1)), 'day')}`
+      : 'no rollover',
   productSlugs: (slugs) => `pay for ${slugs?.join(', ') ?? 'all products'}`,
-  days: (days) => `${days} days`,
+  days: (days) => formatCount(days!, 'day'),
   grants: (grants) =>
     grants?.map((grant) => writePart(toGrantPart(grant))).join('; ') ?? 'the plan’s credits',
 };

@@ -7,6 +7,7 @@ import type { AccountId } from '../credit-grants/queries.js';
 import {
   readProductParts,
   readProductSums,
+  type Narrowing,
   type ProductPart,
   type ProductSum,
   type UsageProduct,
@@ -16,33 +17,41 @@ import { readBurns } from './credits/queries.js';
 import { capsOf, toCap } from '../entitlements/caps.js';
 import { includes, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
-import { changeSince, chartLinksOf, linksOf, toBeforeView, toUsageChart } from './report-view.js';
-import type { UsageRequest } from './report.js';
+import { changeSince, chartLinksOf, linksOf, toBeforeView, toChosen, toUsageChart } from './report-view.js';
+import type { UsageReport, UsageRequest } from './report.js';
 
 type Sum = ProductSum & { credits: string };
 
+/** A part has credits at the present prices, and only if these explain all that the period burned. */
 async function readPriced(
   orm: Orm,
   id: AccountId,
   products: readonly UsageProduct[],
   range: Period,
-  showsCredits: boolean,
+  { showsCredits, part }: { showsCredits: boolean; part: Narrowing | undefined },
 ): Promise<Sum[]> {
   const { orgId, livemode } = id;
   const productIds = products.map((product) => product.id);
-  const sums = await readProductSums(orm, orgId, { productIds, livemode, ...range });
-  const burns = showsCredits ? await readBurns(orm, id, range) : [];
-  const rows = new Map<string, Sum>();
-  const rowAt = (productId: string, start: number): Sum => {
-    const name = `${productId} ${start}`;
-    const row = rows.get(name) ?? { productId, start, quantity: '0', events: '0', credits: '0' };
-    rows.set(name, row);
-    return row;
-  };
-  for (const sum of sums) Object.assign(rowAt(sum.productId, sum.start), sum);
+  const sums = await readProductSums(orm, orgId, { productIds, livemode, ...range, ...part });
   // Late usage burns credits on a day that may have no usage of its own.
-  for (const { productId, start, burned, returned } of burns)
-    if (productIds.includes(productId)) rowAt(productId, start).credits = differenceOf(burned, returned);
+  const burns = (showsCredits && part?.subject === undefined ? await readBurns(orm, id, range) : [])
+    .filter(({ productId }) => productIds.includes(productId))
+    .map(({ productId, start, burned, returned }) => {
+      return { productId, start, credits: differenceOf(burned, returned) };
+    });
+  if (part) {
+    const explained = sumDecimals(sums.map(({ wholeCredits = '0' }) => wholeCredits));
+    const isExplained = explained === sumDecimals(burns.map(({ credits }) => credits));
+    return sums
+      .filter(({ events }) => events !== '0')
+      .map(({ credits = '0', ...sum }) => ({ ...sum, credits: isExplained ? credits : '0' }));
+  }
+  const rows = new Map<string, Sum>();
+  for (const { productId, start, ...sum } of [...sums, ...burns]) {
+    const name = `${productId} ${start}`;
+    const empty = { productId, start, quantity: '0', events: '0', credits: '0' };
+    rows.set(name, { ...empty, ...rows.get(name), ...sum });
+  }
   return [...rows.values()].toSorted((a, b) => a.start - b.start);
 }
 
@@ -52,23 +61,27 @@ export async function readAllProducts(
   id: AccountId,
   products: UsageProduct[],
   request: UsageRequest,
-  showsCredits: boolean,
+  { showsCredits, part, key }: Parameters<typeof readPriced>[4] & Pick<UsageReport, 'key'>,
 ) {
   const { period } = request;
   const now = new Date(clock.now());
-  const readSums = (range: Period) => readPriced(orm, id, products, range, showsCredits);
-  const sums = await readSums(period);
-  const before = await readBefore(period, now, readSums);
+  const sums = await readPriced(orm, id, products, period, { showsCredits, part });
+  const isPriced = showsCredits && (!part || sums.some(({ credits }) => credits !== '0'));
+  const before = await readBefore(period, now, (range) =>
+    readPriced(orm, id, products, range, { showsCredits: isPriced, part }),
+  );
   const unit: Unit = [...sums, ...(before?.rows ?? [])].some(({ credits }) => credits !== '0')
     ? 'credits'
     : 'events';
   const totalOf = (list: readonly Sum[]) => sumOf(list, unit);
-  const isThisMonth = period.range === 'month' && includes(period, now);
+  const isWholeMonth = period.range === 'month' && !part;
   const rows = products
     .map((product) => {
       const isOf = ({ productId }: Sum) => productId === product.id;
       const own = sums.filter(isOf);
-      return { product, own, quantity: totalOf(own), earlier: before?.sameRows.filter(isOf) ?? [] };
+      const usedThisMonth = sumOf(own, 'quantity');
+      const cap = isWholeMonth ? toCap({ unitCap: product.unitCap, usedThisMonth }) : undefined;
+      return { product, own, quantity: totalOf(own), earlier: before?.sameRows.filter(isOf) ?? [], cap };
     })
     .filter(({ own, earlier }) => own.length > 0 || earlier.length > 0)
     .sort(
@@ -81,6 +94,8 @@ export async function readAllProducts(
     [...groupBy(list, ({ start }) => start)].map(([start, own]) => ({ start, quantity: totalOf(own) }));
   const projection = toProjection([...toSteps(before?.rows ?? []), ...toSteps(sums)], period, now);
   return {
+    ...toChosen(request, key),
+    csvHref: request.showsKeys ? linksOf(request)({}, `${request.path}.csv`) : undefined,
     isEmpty: sums.length === 0,
     unit,
     total,
@@ -99,11 +114,11 @@ export async function readAllProducts(
       now,
     }),
     caps: capsOf(
-      rows.map(({ product: { slug, name, usageMetric, unitCap }, own }) => ({
+      rows.map(({ product: { slug, name, usageMetric }, cap }) => ({
         productSlug: slug,
         productName: name,
         usageMetric,
-        cap: isThisMonth ? toCap({ unitCap, usedThisMonth: sumOf(own, 'quantity') }) : undefined,
+        cap: includes(period, now) ? cap : undefined,
       })),
     ),
     parts: rows.length > 0 ? [toPart(rows, unit, total, request)] : [],
@@ -116,6 +131,7 @@ export async function readWholeParts(
   orgId: string,
   products: readonly UsageProduct[],
   request: UsageRequest,
+  part: Narrowing | undefined,
 ) {
   const rows = request.isOfSubject
     ? []
@@ -127,10 +143,14 @@ export async function readWholeParts(
   const link = linksOf(request);
   return (report: { unit: Unit; total: string }) => {
     const credits = sumDecimals(rows.map((row) => row.credits ?? '0'));
-    const hasCredits = report.unit === 'credits' && compareDecimals(credits, report.total) === 0;
+    const hasCredits = report.unit === 'credits' && (part || compareDecimals(credits, report.total) === 0);
     return (['key', 'subject'] as const).flatMap((kind) => {
       const own = rows.filter((row) => row.kind === kind);
       if (own.length === 0 || (kind === 'key' && !request.showsKeys)) return [];
+      // The stored sums of a key are not divided by subject, nor those of a subject by key.
+      if (part && (kind === 'key' ? !part.apiKeyIds : part.apiKeyIds)) return [];
+      const isChosen = (value: string) =>
+        value === part?.subject || part?.apiKeyIds?.includes(value) === true;
       const isPriced = kind === 'key' && hasCredits;
       const amountOf = (list: readonly ProductPart[]) =>
         sumDecimals(list.map((row) => (isPriced ? (row.credits ?? '0') : row.events)));
@@ -145,19 +165,15 @@ export async function readWholeParts(
         more: Math.max(0, sums.length - MAX_ROWS),
         columns: isPriced ? ['Credits', 'Events', 'Share of credits'] : ['Events', 'Share of events'],
         rows: [
-          ...sums
-            .slice(0, MAX_ROWS)
-            .map(({ value, of, first: { keyName, keyPrefix, productSlug }, quantity }) => ({
-              value: kind === 'subject' ? value : (keyName ?? 'Operator'),
-              code: keyPrefix && `${keyPrefix}…`,
-              // To the product that it uses most.
-              href:
-                kind === 'key' && keyName === null
-                  ? undefined
-                  : link({ product: productSlug, [kind]: value }),
-              quantity,
-              ...(isPriced && { events: sumDecimals(of.map(({ events }) => events)) }),
-            })),
+          ...sums.slice(0, MAX_ROWS).map(({ value, of, first: { keyName, keyPrefix }, quantity }) => ({
+            isCurrent: isChosen(value),
+            value: kind === 'subject' ? value : (keyName ?? 'Operator'),
+            code: keyPrefix && `${keyPrefix}…`,
+            href:
+              kind === 'key' && keyName === null ? undefined : link({ [kind]: isChosen(value) ? '' : value }),
+            quantity,
+            ...(isPriced && { events: sumDecimals(of.map(({ events }) => events)) }),
+          })),
           ...(rest.quantity === '0' ? [] : [rest]),
         ].map((row) => ({ ...row, share: formatShare(row.quantity, whole) })),
       };
@@ -177,6 +193,7 @@ interface ProductRow {
   own: Sum[];
   quantity: string;
   earlier: Sum[];
+  cap: ReturnType<typeof toCap>;
 }
 
 function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request: UsageRequest) {
@@ -185,11 +202,8 @@ function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request:
     name: 'product',
     more: 0,
     columns: ['Quantity', unit === 'credits' ? 'Credits' : 'Events', `Share of ${unit}`],
-    rows: rows.map(({ product, own, earlier, quantity }) => ({
-      cap:
-        request.period.range === 'month'
-          ? toCap({ unitCap: product.unitCap, usedThisMonth: sumOf(own, 'quantity') })
-          : undefined,
+    rows: rows.map(({ product, own, earlier, quantity, cap }) => ({
+      cap,
       capShare: product.unitCap && formatShare(sumOf(own, 'quantity'), product.unitCap),
       value: product.name,
       href: link({ product: product.slug }),

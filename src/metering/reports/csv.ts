@@ -19,23 +19,30 @@ const MAX_POINTS = 500_000;
 
 const columns = ['product', 'metric', 'mode', 'api_key_id', 'api_key_name', 'quantity', 'events', 'credits'];
 
-/** By step and API key, or by step for a subject. */
-export function toUsageCsv(context: Context, orgId: string, report: UsageReport): CsvFile {
-  const { product, request } = report;
+export type UsagePart = Pick<UsageReport, 'product' | 'metric' | 'request' | 'narrowing' | 'isMixed'>;
+
+/** One or several products by step and API key, or by step for a subject. */
+export function toUsageCsv(context: Context, orgId: string, parts: UsagePart[]): CsvFile {
+  const { product, request } = parts[0]!;
   const { mode, period } = request;
   const { range: _range, ...query } = toPeriodQuery(period);
   const days = Object.values(query).length > 0 ? query : daysOf(period);
+  const name = parts.length === 1 ? product.slug : 'all-products';
   return {
-    filename: `usage-${product.slug}-${mode}-${Object.values(days).join('-to-')}.csv`,
+    filename: `usage-${name}-${mode}-${Object.values(days).join('-to-')}.csv`,
     columns: [period.range === 'day' ? 'hour_utc' : 'day_utc', ...columns],
-    pieces: readRows(context, orgId, report),
+    pieces: readAllRows(context, orgId, parts),
   };
+}
+
+async function* readAllRows(context: Context, orgId: string, parts: UsagePart[]) {
+  for (const part of parts) yield* readRows(context, orgId, part);
 }
 
 async function* readRows(
   { db }: Context,
   orgId: string,
-  { product, metric, request, narrowing, isMixed }: UsageReport,
+  { product, metric, request, narrowing, isMixed }: UsagePart,
 ): AsyncGenerator<CsvCell[][]> {
   const { mode, period, subject } = request;
   const isDay = period.range === 'day';

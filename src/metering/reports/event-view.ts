@@ -6,7 +6,7 @@ import { text } from '../../core/http/validate.js';
 import { newForm, type FormFields, type FormState } from '../../core/pages/form.js';
 import { HOUR_MS } from '../../core/time.js';
 import { decodeDimensions } from '../entitlements/dimensions.js';
-import { currentQuantity, findArchived, findEvent, type EventRow } from '../events/event-queries.js';
+import { currentQuantity, findArchived, listEventsFrom, type EventRow } from '../events/event-queries.js';
 import { authorOf, creditsOf, decodePosition, readEventPage } from '../events/events.js';
 import type { Narrowing, UsageProduct } from '../events/page-queries.js';
 import { eventScopeOf } from './choices.js';
@@ -61,7 +61,9 @@ export function spanOf({ period, hour }: UsageRequest) {
   return { from: from.toISOString(), to: to.toISOString() };
 }
 
-/** Undefined unless the query asks for one event. Another viewer's event is not found. */
+const MAX_FOUND = 20;
+
+/** Undefined unless the query asks for an event, by the start of its key. Another viewer's event is not found. */
 export async function readLookUp(
   orm: Orm,
   { orgId, mode, subject }: Pick<Viewer, 'orgId' | 'mode' | 'subject'>,
@@ -69,15 +71,22 @@ export async function readLookUp(
 ) {
   const wanted = z.object({ event: text(255) }).safeParse(query).data?.event;
   if (wanted === undefined) return undefined;
-  const event = await findEvent(orm, orgId, wanted);
-  const isSeen =
-    event &&
-    (mode === undefined || event.livemode === (mode === 'live')) &&
-    (subject === undefined || event.subject === subject);
+  const listed = await listEventsFrom(orm, orgId, wanted, MAX_FOUND + 1);
+  // A subject's own page knows its events by their whole keys.
+  const isExact = listed[0]?.idempotencyKey === wanted || subject !== undefined;
+  const found = listed.filter(
+    (event) =>
+      (!isExact || event.idempotencyKey === wanted) &&
+      (mode === undefined || event.livemode === (mode === 'live')) &&
+      (subject === undefined || event.subject === subject),
+  );
+  const event = found.length === 1 ? found[0] : undefined;
   return {
-    wanted,
-    event: isSeen ? event : undefined,
-    archived: isSeen || subject !== undefined ? undefined : await findArchived(orm, orgId, {}),
+    wanted: event?.idempotencyKey ?? wanted,
+    event,
+    found: found.slice(0, MAX_FOUND),
+    hasMore: found.length > MAX_FOUND,
+    archived: found.length > 0 || subject !== undefined ? undefined : await findArchived(orm, orgId, {}),
   };
 }
 
@@ -108,7 +117,7 @@ interface Around {
 
 /** @param correct what the reader has chosen to do with the event */
 export function toEventPanel(
-  { wanted, event, archived }: LookUp,
+  { wanted, event, found, hasMore, archived }: LookUp,
   { link, rows, hrefsOf, ...around }: Around,
   correct: unknown,
   typed: Typed = { form: newForm() },
@@ -120,6 +129,12 @@ export function toEventPanel(
   return {
     ...around,
     wanted,
+    hasMore,
+    found: found.map((row) => ({
+      name: row.idempotencyKey,
+      href: link({ event: row.idempotencyKey }),
+      cells: [{ text: row.productName }, { time: { at: new Date(row.occurredAt), utc: true } }],
+    })),
     isPadded: wanted !== wanted.trim(),
     archived: archived && toArchivedView(archived),
     closeHref: `${link({})}#events`,
@@ -168,6 +183,7 @@ function nameOf(event: ReturnType<typeof toEventView>, isOfAll: boolean, request
 export function toEventView(event: EventRow) {
   return {
     ...event,
+    shortKey: event.idempotencyKey.replace(/^(.{8}).{3,}(.{4})$/u, '$1…$2'),
     exactOccurredAt: event.occurredAt,
     exactReceivedAt: event.receivedAt,
     occurredAt: new Date(event.occurredAt),

@@ -3,12 +3,13 @@ import { readViewQuery, requirePage, viewerOf, type Viewer } from '../../account
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { Context } from '../../core/http/context.js';
-import { compareDecimals, sumDecimals } from '../../core/decimal.js';
+import { addDecimals, compareDecimals, sumDecimals } from '../../core/decimal.js';
 import { toAddress, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { readQuery, textField, tryQuery, type FormFields, type FormState } from '../../core/pages/form.js';
-import { formatShare } from '../../core/pages/format.js';
+import { formatShare, inSentence } from '../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
+import { capsOf, NEAR, toCap } from '../entitlements/caps.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { parseEventsRequest } from '../events/events.js';
 import type { EventRow } from '../events/event-queries.js';
@@ -29,7 +30,7 @@ import { addOwnCorrections } from './correction-pages.js';
 import { readAlerts } from '../notices/pages.js';
 import { readAccountView } from './credits/pages.js';
 import { partPlaces, readEventParts, readHasCredits, type EventPart } from './credits/queries.js';
-import { toEventsCsv, toUsageCsv } from './csv.js';
+import { toEventsCsv, toUsageCsv, type UsagePart } from './csv.js';
 import {
   placeOf,
   readEvents,
@@ -44,9 +45,11 @@ import { monthPeriod, toPeriodQuery } from './period.js';
 import { changeSince, linksOf, toReportView } from './report-view.js';
 import {
   DIMENSION,
+  isOfAll,
   parseUsageRequest,
   readNarrowing,
   readReport,
+  type ReportDeps,
   type UsageReport,
   type UsageRequest,
 } from './report.js';
@@ -66,7 +69,7 @@ async function showExplorer(context: Context, req: Request, res: Response, typed
   const lookUp = viewer.shows('events') ? await readLookUp(db.orm, viewer, sent) : undefined;
   // An address that names only the event shows the place of the event around it.
   const isBare = Object.keys(sent).every((name) => ['event', 'mode', 'correct', 'done'].includes(name));
-  const query = lookUp?.event && isBare ? { ...sent, ...placeOf(lookUp.event) } : sent;
+  const query = lookUp?.event && isBare ? { ...sent, ...placeOf(lookUp.event), event: lookUp.wanted } : sent;
   const shown = query.mode === 'test' ? 'test' : 'live';
   const products = await readProducts({ clock, orm: db.orm }, viewer.orgId, shown);
   const { form, result } = await tryQuery(res, query, () =>
@@ -133,9 +136,8 @@ export function usagePages(context: Context): Router {
   router.get('/usage.csv', async (req, res) => {
     const viewer = viewerOf(res);
     const request = parseUsageRequest(readQuery(req), new Date(clock.now()), viewer);
-    const product = await requireProduct(deps, viewer.orgId, request);
-    const report = await readReport(deps, viewer.orgId, product, request);
-    await sendCsv(log, req, res, toUsageCsv(context, viewer.orgId, report));
+    const parts = await readCsvParts(deps, viewer.orgId, request);
+    await sendCsv(log, req, res, toUsageCsv(context, viewer.orgId, parts));
   });
 
   // Without a range, the times are exact, and all events are meant by default.
@@ -146,7 +148,7 @@ export function usagePages(context: Context): Router {
     const times = query.range === undefined ? parseEventsRequest(query) : undefined;
     const request = parseUsageRequest(times ? choices : query, new Date(clock.now()), viewer);
     const product = await requireProduct(deps, viewer.orgId, request);
-    const { narrowing } = await readNarrowing(db.orm, viewer.orgId, product, request);
+    const { narrowing } = await readNarrowing(db.orm, viewer.orgId, request, product);
     const span = times ?? spanOf(request);
     const file = { mode: request.mode, from: span.from, to: span.to, part: narrowing };
     await sendCsv(log, req, res, toEventsCsv(context, viewer.orgId, product, file));
@@ -156,28 +158,32 @@ export function usagePages(context: Context): Router {
   return router;
 }
 
-async function readExplorer(
-  context: Context,
-  viewer: Viewer,
-  products: UsageProduct[],
-  request: UsageRequest,
-) {
+async function readCsvParts(deps: ReportDeps, orgId: string, request: UsageRequest): Promise<UsagePart[]> {
+  const products = await readProducts(deps, orgId, request.mode);
+  if (!isOfAll(products, request))
+    return [await readReport(deps, orgId, await requireProduct(deps, orgId, request), request)];
+  const chosen = await readNarrowing(deps.orm, orgId, request);
+  const shown = products.slice(0, MAX_PRODUCTS);
+  return shown.map((product) => ({ ...chosen, product, metric: product.usageMetric, request }));
+}
+
+async function readExplorer(context: Context, viewer: Viewer, products: UsageProduct[], sent: UsageRequest) {
   const { db, clock } = context;
   const { orgId } = viewer;
   const now = new Date(clock.now());
   const shown = products.slice(0, MAX_PRODUCTS);
-  const { product: slug, key, metric, subject, values } = request;
-  const choices = [slug, key, metric, subject, ...Object.keys(values)];
-  const isAll = products.length > 1 && choices.every((choice) => choice === undefined);
-  const product = isAll ? undefined : await chooseProduct(db.orm, orgId, products, slug);
+  const isAll = isOfAll(products, sent);
+  const request = isAll ? { ...sent, metric: undefined, by: undefined, values: {} } : sent;
+  const product = isAll ? undefined : await chooseProduct(db.orm, orgId, products, request.product);
   if (!isAll && !product) return { request, product, events: undefined };
-  const part = product && (await readNarrowing(db.orm, orgId, product, request)).narrowing;
+  const { key, narrowing: part, isWhole } = await readNarrowing(db.orm, orgId, request, product);
+  const ofPart = isWhole ? undefined : part;
   const [whole, toParts] =
     product || !viewer.shows('usage')
       ? []
       : await Promise.all([
-          readAll(context, viewer, shown, request, now),
-          readWholeParts(db, orgId, shown, request),
+          readAll(context, viewer, shown, request, now, { key, part: ofPart }),
+          readWholeParts(db, orgId, shown, request, ofPart),
         ]);
   return {
     request,
@@ -199,17 +205,16 @@ export async function readAll(
   products: UsageProduct[],
   request: UsageRequest,
   now: Date,
+  chosen: Pick<UsageReport, 'key'> & { part: Narrowing | undefined } = { key: undefined, part: undefined },
 ) {
   const id = accountOf(viewer.orgId, request.mode);
   const hasCredits = viewer.shows('credits') && (await readHasCredits(db.orm, viewer.orgId));
-  const { parts, ...report } = await readAllProducts(
-    { orm: db.orm, clock },
-    id,
-    products,
-    request,
-    hasCredits,
-  );
-  return { report, parts, account: hasCredits ? await readAccountView(db.orm, id, now) : undefined };
+  const { parts, ...report } = await readAllProducts({ orm: db.orm, clock }, id, products, request, {
+    ...chosen,
+    showsCredits: hasCredits,
+  });
+  const hasAccount = hasCredits && !chosen.part;
+  return { report, parts, account: hasAccount ? await readAccountView(db.orm, id, now) : undefined };
 }
 
 async function readProduct(
@@ -228,15 +233,23 @@ async function readProduct(
   const { keys, ...report } = toReportView(read, now);
   const byKey = keys.map((part) => (split.isPriced ? withCosts(part, ofKeys, partPlaces.key) : part));
   const ofEachKey = own?.filter(({ place }) => place === partPlaces.key);
+  const ofValues = await readParts(context, orgId, read, own, split);
+  const subjects = ofValues.find(({ place }) => place === partPlaces.subject)?.rows ?? [];
+  const { holds, limits } = await readHeld(context, orgId, read, subjects, now);
+  const near = limits.filter(({ cap }) => report.chart.isCurrent && cap.share >= NEAR);
+  const { nearCap, overCap } = capsOf([...report.caps.nearCap, ...report.caps.overCap, ...near]);
   return {
     report: {
       ...report,
+      caps: { nearCap, overCap },
       credits: split.isPriced ? ofEachKey && sumDecimals(ofEachKey.map(({ credits }) => credits)) : undefined,
       unsplit:
         !read.isWhole && product.countsSubjects && !own ? (read.unsplit ?? 'so many events') : undefined,
     },
-    parts: [...byKey, ...(await readParts(context, orgId, read, own, split))],
-    ...(await readHeld(context, orgId, read, now)),
+    parts: [...byKey, ...ofValues],
+    near,
+    holds,
+    limits: limits.filter(({ isFirst, cap }) => isFirst || cap.share >= NEAR),
   };
 }
 
@@ -244,16 +257,35 @@ const MAX_HOLDING_KEYS = 20;
 /** More than the number of values that can have sums in one month. */
 const MAX_PARTS = 2_000;
 
-/** Regardless of the period shown. */
+/** Regardless of the period shown. Limits per subject are those of the chosen subject or of the listed ones. */
 async function readHeld(
   { db }: Context,
   orgId: string,
   { product, metric, request: { mode, subject, showsKeys } }: UsageReport,
+  listed: readonly { id: string | null; isOther: boolean | undefined }[],
   now: Date,
 ) {
   if (metric !== product.usageMetric) return { limits: [], holds: [] };
-  const scope = scopeOf(orgId, product, mode);
-  const [limits = []] = await readLimitViews(db, [{ ...scope, metric, subject }], now.getTime());
+  const scope = { ...scopeOf(orgId, product, mode), metric };
+  const subjects = listed.flatMap(({ id, isOther }) => (id && !isOther ? [id] : []));
+  const asked = subject === undefined ? [undefined, ...subjects] : [subject];
+  const views = await readLimitViews(
+    db,
+    asked.map((subject) => ({ ...scope, subject })),
+    now.getTime(),
+  );
+  const limits = asked.flatMap((subject, i) =>
+    views[i]!.map((limit) => ({
+      ...limit,
+      subject,
+      productSlug: product.slug,
+      productName: product.name,
+      usageMetric: metric,
+      isFirst: i <= 1,
+      cap: toCap({ unitCap: limit.quantity, usedThisMonth: addDecimals(limit.used, limit.held) })!,
+      when: limit.isRolling ? `in the ${inSentence(limit.window)}` : inSentence(limit.window),
+    })),
+  );
   const holds = showsKeys ? await listHolds(db.orm, scope, metric, now, MAX_HOLDING_KEYS) : [];
   return { limits, holds };
 }
@@ -355,7 +387,7 @@ async function readParts(
         share: formatShare(quantity, whole),
       };
     });
-    const part = { name, rows: shown, more: rows.length - shown.length };
+    const part = { name, place, rows: shown, more: rows.length - shown.length };
     parts.push(split.isPriced ? withCosts(part, ofEvents, place) : part);
   }
   return parts;
@@ -374,8 +406,10 @@ function toFilters(
     period: monthPeriod(now),
   };
   const product = chosen?.slug ?? textField(query, 'product');
+  const ofOne = request && isOfAll(products, request) ? [] : ['metric', 'by'];
   const parts = Object.keys(query).filter(
-    (name) => ['key', 'metric', 'by', 'subject', 'sum'].includes(name) || name.startsWith(DIMENSION),
+    (name) =>
+      ['key', 'subject', 'sum', ...ofOne].includes(name) || (ofOne.length > 0 && name.startsWith(DIMENSION)),
   );
   const kept: Query = { product, ...Object.fromEntries(parts.map((name) => [name, textField(query, name)])) };
   const options = toProductOptions(products);

@@ -8,6 +8,7 @@ import {
   formatGrowth,
   formatMonth,
   formatShare,
+  formatShortDay,
   formatUnit,
 } from '../../core/pages/format.js';
 import type { ArchivedEvents } from '../events/event-queries.js';
@@ -54,7 +55,7 @@ export const linksOf =
 export function toReportView(report: UsageReport, now: Date) {
   const { product, request, metric, metrics, key, total, before, balance, latest, projection, isWhole } =
     report;
-  const { mode, values, subject } = request;
+  const { mode, values } = request;
   const link = linksOf(request, product.slug);
   const reachedAt =
     balance && isWhole && projection ? capReachedAt(projection, Number(balance.unitCap), now) : undefined;
@@ -70,18 +71,7 @@ export function toReportView(report: UsageReport, now: Date) {
       isCurrent: other.metric === metric,
       isFormer: other.metric !== product.usageMetric,
     })),
-    key: key && { ...key, isOtherMode: key.livemode !== (mode === 'live') },
-    filters: [
-      ...(key ? [{ name: 'API key', value: key.name, href: link({ key: '' }) }] : []),
-      ...Object.entries(values).map(([name, value]) => ({
-        name: capitalise(name),
-        value,
-        href: link({ values: { [name]: '' } }),
-      })),
-      ...(subject === undefined || request.isOfSubject
-        ? []
-        : [{ name: 'Subject', value: subject, href: link({ subject: '' }) }]),
-    ],
+    ...toChosen(request, key, product.slug),
     stacks: report.stacks.map((name) => ({
       label: name === 'key' ? 'API key' : capitalise(name),
       href: link({ by: name }),
@@ -114,6 +104,26 @@ export function toReportView(report: UsageReport, now: Date) {
   };
 }
 
+/** Each part that the request chooses, with a link that removes it. */
+export function toChosen(request: UsageRequest, key: UsageReport['key'], product?: string) {
+  const { mode, values, subject } = request;
+  const link = linksOf(request, product);
+  return {
+    key: key && { ...key, isOtherMode: key.livemode !== (mode === 'live') },
+    filters: [
+      ...(key ? [{ name: 'API key', value: key.name, href: link({ key: '' }) }] : []),
+      ...Object.entries(values).map(([name, value]) => ({
+        name: capitalise(name),
+        value,
+        href: link({ values: { [name]: '' } }),
+      })),
+      ...(subject === undefined || request.isOfSubject
+        ? []
+        : [{ name: 'Subject', value: subject, href: link({ subject: '' }) }]),
+    ],
+  };
+}
+
 const capitalise = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
 
 /** The change of a row of `parts.ejs` since the same part of the previous period. */
@@ -133,15 +143,20 @@ export function toBeforeView<Row>(
     total: before,
     growth: formatGrowth(total, before),
     when: sayWhen(whole, same.to < whole.to),
-    whole: { name: formatPeriod(whole), total: totalOf(rows) },
+    whole: { name: nameBefore(whole), total: totalOf(rows) },
   };
 }
 
 function sayWhen(before: Period, isCut: boolean): string {
-  if (before.range === 'day') return `${isCut ? 'by this hour on' : 'on'} ${formatPeriod(before)}`;
-  const days = stepsOf(before).length;
-  const name = before.range === 'month' ? formatPeriod(before) : `the ${formatCount(days, 'day')} before`;
-  return `${isCut ? 'at this point of' : 'in'} ${name}`;
+  if (before.range === 'day') return `${isCut ? 'by this hour on' : 'on'} ${nameBefore(before)}`;
+  return `${isCut ? 'at this point of' : 'in'} ${nameBefore(before)}`;
+}
+
+/** The year is clear from the period that follows. */
+function nameBefore(before: Period): string {
+  if (before.range === 'day') return formatShortDay(before.from);
+  if (before.range === 'month') return formatMonth(before.from).replace(/ \d+$/, '');
+  return `the ${formatCount(stepsOf(before).length, 'day')} before`;
 }
 
 function keysOf({ product, request, metric, metrics, key, keys, keysBefore, keyCount }: UsageReport) {
@@ -168,8 +183,6 @@ export function toArchivedView({ first, last, events, archivedAt }: ArchivedEven
   return { events, archivedAt, months: from === to ? `of ${from}` : `from ${from} to ${to}` };
 }
 
-const shortDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
-
 function axisName(start: Date, { range }: Pick<Period, 'range'>): string {
   // The chart's first label names the zone of all hours.
   if (range === 'day')
@@ -177,7 +190,7 @@ function axisName(start: Date, { range }: Pick<Period, 'range'>): string {
       .toISOString()
       .slice(11, 16)
       .replace(/^00:00$/, '$& UTC');
-  return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
+  return range === 'month' ? String(start.getUTCDate()) : formatShortDay(start);
 }
 
 function chartOf(report: UsageReport, now: Date) {
@@ -239,8 +252,9 @@ export function chartLinksOf(request: UsageRequest, product?: string) {
 const MAX_CAP_SHARE = 4;
 
 export function toUsageChart(input: UsageChart) {
-  const { period, months, isSum, hrefOf, sumHrefOf, unit, by, series, others, before, projection, cap, now } =
-    input;
+  const { period, months, isSum, hrefOf, sumHrefOf, unit, by, series, others, projection, cap, now } = input;
+  // A line at zero says nothing, and none is drawn from before the first event.
+  const before = input.before?.rows.some(({ quantity }) => quantity !== '0') ? input.before : undefined;
   const isDay = period.range === 'day';
   const steps = months ?? stepsOf(period);
   const step = months ? 'month' : isDay ? 'hour' : 'day';
@@ -252,7 +266,7 @@ export function toUsageChart(input: UsageChart) {
   const evenPace = `Even pace to the cap: ${formatTick(Number(perDay.toPrecision(3)))} a day`;
   return {
     ...toStackedChart({
-      title: `${unit} by ${step}${by ? ` and ${by}` : ''}${isSum ? ', adding up' : ''}, ${formatPeriod(period)}`,
+      title: `${unit} by ${step}${by ? ` and ${by}` : ''}${isSum ? ', cumulative' : ''}, ${formatPeriod(period)}`,
       stepName: `${step.charAt(0).toUpperCase()}${step.slice(1)} (UTC)`,
       steps: steps.map((start) => ({
         axis: months ? formatMonth(start).slice(0, 3) : axisName(start, period),

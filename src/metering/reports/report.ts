@@ -63,8 +63,10 @@ export type UsageReport = Awaited<ReturnType<typeof readReport>>;
 
 const MAX_KEYS = 20;
 
+export type ReportDeps = PageDeps & Pick<Context, 'db'>;
+
 export async function readReport(
-  deps: PageDeps & Pick<Context, 'db'>,
+  deps: ReportDeps,
   orgId: string,
   product: UsageProduct,
   request: UsageRequest,
@@ -72,7 +74,7 @@ export async function readReport(
   const { orm, clock } = deps;
   const { mode, period, metric: wanted, subject } = request;
   const now = new Date(clock.now());
-  const { key, narrowing, isWhole, isMixed } = await readNarrowing(orm, orgId, product, request);
+  const { key, narrowing, isWhole, isMixed } = await readNarrowing(orm, orgId, request, product);
   const scope = scopeOf(orgId, product, mode);
   const { sums, ofKeys, unsplit } = await readOwnSums(orm, scope, period, narrowing, isMixed);
   const metrics = metricsOf(sums, product, wanted);
@@ -161,13 +163,19 @@ async function readOwnSums(orm: Orm, scope: UsageScope, period: Period, part: Na
   return { sums, ofKeys, unsplit };
 }
 
-/** The key with the keys that it was rotated from and to, the subject, and the values of dimensions. */
-export async function readNarrowing(orm: Orm, orgId: string, product: UsageProduct, request: UsageRequest) {
+/** Instead of one product. Undefined if there is only one, and for a subject's own page. */
+export const isOfAll = (products: readonly UsageProduct[], { product, isOfSubject }: UsageRequest): boolean =>
+  products.length > 1 && product === undefined && !isOfSubject;
+
+/** The key with the keys that it was rotated from and to, the subject, and one product's dimensions. */
+export async function readNarrowing(orm: Orm, orgId: string, request: UsageRequest, product?: UsageProduct) {
   const key = await chooseKey(orm, orgId, request.key);
-  const where = placesOf(product, request);
+  const where = product ? placesOf(product, request) : [];
   const apiKeyIds = key && (await listRotations(orm, orgId, key.id));
   const { subject } = request;
   const isNarrow = key !== undefined || where.length > 0;
+  if (!product && key && subject !== undefined)
+    throw fieldError('subject', 'cannot be combined with an API key over all products');
   return {
     key,
     narrowing: { apiKeyIds, where, subject },
@@ -197,7 +205,7 @@ const MAX_POINTS = 20_000;
 
 /** Undefined if there are too many points. */
 async function readByPart(
-  { orm, db }: Pick<PageDeps, 'orm'> & Pick<Context, 'db'>,
+  { orm, db }: ReportDeps,
   part: UsageScope & Narrowing,
   { dimensions }: UsageProduct,
   { by, metric, period }: Stacking,

@@ -58,7 +58,7 @@ describe('a key’s page', () => {
     expect(text).toMatch(/Calls in the last 24 hours .*Accepted 5 The key/);
     expect(text).toMatch(/usage:write Send usage events\. [^.]*\. 5 just now/);
     expect(text).toMatch(/how much is left\. 0 Never/);
-    expect(linksOf(page)).toContain(`/dashboard/usage?key=${next.id}`);
+    expect(linksOf(page)).toContain(`/dashboard/usage?key=${next.id}&mode=live`);
     expect(textOf(await getPage(browser, `${PATH}/${next.id}?range=week`))).toMatch(
       /Calls in the last 7 days .*Accepted 5 The key/,
     );

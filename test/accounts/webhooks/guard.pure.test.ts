@@ -74,8 +74,12 @@ describe('a receiver URL', () => {
         if (scheme === 'http')
           expect(whyNoReceiver(`http://${host}:8080/`, ownNetwork)).toBe('must begin with “https://”');
       }
-    expect(whyNoReceiver('http://example.com/', development)).toBe('must begin with “https://”');
-    expect(whyNoReceiver('http://10.0.0.1/', development)).toBe('must begin with “https://”');
+    expect(whyNoReceiver('http://example.com/', development)).toBe(
+      'must begin with “https://” or be http://localhost',
+    );
+    expect(whyNoReceiver('http://10.0.0.1/', development)).toBe(
+      'must begin with “https://” or be http://localhost',
+    );
     expect(whyNoReceiver('https://10.0.0.1/', development)).toBe('must not be a private or reserved address');
   });
 

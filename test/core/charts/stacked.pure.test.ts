@@ -19,11 +19,11 @@ it('stacks series by name, so that sizes do not change their fills, with exact v
     ]),
   );
   expect(chart.legend).toEqual([
-    { name: 'large', total: '1,000.2' },
-    { name: 'small', total: '2,000.1' },
+    { name: 'large', total: '1,000.20' },
+    { name: 'small', total: '2,000.10' },
   ]);
   expect(chart.bars.map(({ label }) => label)).toEqual([
-    'Day 1: 0.3\nlarge 0.2\nsmall 0.1',
+    'Day 1: 0.30\nlarge 0.20\nsmall 0.10',
     'Day 2: 3,000\nlarge 1,000\nsmall 2,000',
     'Day 3: 0',
   ]);
@@ -32,7 +32,7 @@ it('stacks series by name, so that sizes do not change their fills, with exact v
     ['Day 1', '0.2', '0.1', '0.3'],
     ['Day 2', '1,000', '2,000', '3,000'],
   ]);
-  expect(chart.summary).toBe('Calls by day and key: 3,000.3 in total. The numbers are in the table below.');
+  expect(chart.summary).toBe('Calls by day and key: 3,000.30 in total. The numbers are in the table below.');
 });
 
 it('one series has neither a sum nor its name in the labels', () => {

@@ -1,5 +1,11 @@
 import { expect, it } from 'vitest';
-import { formatAgo, formatEach, formatGrace, formatUnit } from '../../../src/core/pages/format.js';
+import {
+  formatAgo,
+  formatEach,
+  formatGrace,
+  formatUnit,
+  roundFigure,
+} from '../../../src/core/pages/format.js';
 
 const now = new Date('2026-11-20T12:00:00Z');
 
@@ -36,4 +42,16 @@ it.each([
   expect(formatUnit('1', metric)).toBe(one);
   expect(formatUnit('2', metric)).toBe(metric);
   expect(formatEach(metric)).toBe(each);
+});
+
+it.each([
+  ['2726.15', '2726.15'],
+  ['53.7624', '53.76'],
+  ['39.6', '39.60'],
+  ['0.001', '0.001'],
+  ['-3.5', '-3.50'],
+  ['390', '390'],
+  ['9007199254740991.3', '9007199254740991.3'],
+])('a total of %s has two decimals or none', (exact, figure) => {
+  expect(roundFigure(exact)).toBe(figure);
 });

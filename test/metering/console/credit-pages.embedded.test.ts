@@ -112,7 +112,7 @@ describe('a grant', () => {
         reason: 'Invoice 1',
       },
     ]);
-    expect(await open()).toMatch(/Balance 975\.5 live credits/);
+    expect(await open()).toMatch(/Balance 975\.50 live credits/);
     expect(await audit()).toMatchObject([
       { action: 'credits.granted', target: 'order-1', actor: `operator:${operator.email}` },
     ]);
@@ -160,7 +160,7 @@ describe('a grant', () => {
   it('is for test credits if that is chosen', async () => {
     const { give, open } = await scene();
     await give({ ...form, mode: 'test' });
-    expect(await open('?mode=test')).toContain('Balance 1,000.5 test credits');
+    expect(await open('?mode=test')).toContain('Balance 1,000.50 test credits');
     expect(await open()).toContain('Balance 0 live credits');
   });
 

@@ -181,7 +181,7 @@ describe('the credits page', () => {
   it('explains an overdraft, and what a correction gave back', async () => {
     const { open, send, organization } = await scene();
     await send(7);
-    expect(await open()).toMatch(/Balance −3\.5 live credits .* Tokens is overdrawn by 3\.5 credits\./);
+    expect(await open()).toMatch(/Balance −3\.50 live credits .* Tokens is overdrawn by 3\.5 credits\./);
     expect((await open('/ledger')).match(/Burned \S+ Overdraft −3\.5/)).not.toBeNull();
     const [entry] = await database.db.orm
       .select()
@@ -192,7 +192,7 @@ describe('the credits page', () => {
   });
 
   it('projects how long the balance lasts once a day has burned credits, counting the ends of grants', async () => {
-    const { open, give, send } = await scene();
+    const { browser, open, give, send } = await scene();
     const noon = new Date(service.clock.now() + DAY_MS).toISOString().slice(0, 10);
     service.clock.set(`${noon}T12:00:00Z`);
     await give('all', { amount: 100 });
@@ -220,6 +220,12 @@ describe('the credits page', () => {
     expect(await open()).toContain(`lasts until about ${day(16.75)}.`);
     await give('many', { amount: 100_000 });
     expect(await open()).toContain('the balance lasts for more than a year.');
+    const startsAt = new Date(service.clock.now() + DAY_MS);
+    await give('next', { amount: 2_000, startsAt: startsAt.toISOString() });
+    const refill = `, with 2,000 more on ${day(1).slice(0, -5)}`;
+    expect(readText((await browser.get('/dashboard', html)).text)).toContain(
+      `until more than a year from now${refill}`,
+    );
     await give('other', { amount: 5, productSlugs: [(await scene()).product.slug] });
     expect(await open()).toContain('the balance lasts for more than a year.');
   });

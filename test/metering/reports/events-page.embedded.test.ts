@@ -97,9 +97,30 @@ describe('an event', () => {
     ])
       expect(text).toContain(part);
     expect(page.text).toContain(`href="/dashboard/api-keys/${key.id}"`);
-    for (const other of ['order 1,"é"', 'Order 1,"é" ', 'Order 1', '%'])
+    for (const other of ['order 1,"é"', 'Order 1,"é" ', 'rder 1', '%'])
       expect(textOf((await open({ event: other })).text)).toContain('Not found');
     expect(textOf((await open({ event: 'Order 1,"é" ' })).text)).toContain('begins or ends with a space');
+  });
+
+  it('is found by the start of its key, and several are listed', async () => {
+    const { fill, open } = await arrive();
+    await fill(3, { prefix: 'of a job ' });
+    await fill(25, { prefix: 'of another job ' });
+    const page = await open({ event: 'of a j' });
+    expect(textOf(page.text)).toContain('3 events Close');
+    expect(textOf(page.text)).toContain('Their idempotency keys begin with of a j .');
+    expect(
+      page.text.match(/href="[^"]*event=of(%20|\+)a(%20|\+)job[^"]*"><bdi>of a job 0000000[0-2]</g),
+    ).toHaveLength(3);
+    expect(textOf((await open({ event: 'of a job 00000002' })).text)).toContain('Recorded once');
+    const only = (await open({ event: 'of another job 00000024' })).text;
+    expect(textOf(only)).toContain('of another job 00000024');
+    expect(textOf(only)).toContain('Recorded once');
+    expect(textOf((await open({ event: 'of another' })).text)).toMatch(
+      /More than 20 events .* Enter more of the key/,
+    );
+    // The list shows the short keys, too.
+    expect(textOf((await open()).text)).toContain('of anoth…0024');
   });
 
   it('in test mode warns that a live event with the same key does not count', async () => {
@@ -427,7 +448,7 @@ describe('the filters', () => {
     await sendUsage(service.url, other.secret, [usageEvent(product.slug, 'd')]);
     expect(await namesOn({ key: other.id })).toEqual(['the other', 'eu · small · ada']);
     await grant(db, orgId, (await createProduct(db)).id);
-    expect(textOf((await open()).text)).toMatch(new RegExp(`${product.name} c eu · small · ada 15 Mar`));
+    expect(textOf((await open()).text)).toMatch(new RegExp(`${product.name} c c eu · small · ada 15 Mar`));
   });
 
   it('examine a bounded number of events at a time, and the next page continues after them', async () => {

@@ -172,6 +172,18 @@ function statements(): Record<string, SQL> {
       livemode: true,
       stepMs: 86_400_000,
     }),
+    ...Object.fromEntries(
+      [{ apiKeyIds: [orgId] }, { subject: 'u-1' }].map((part) => [
+        `sums of all products by ${Object.keys(part)[0]}`,
+        selectProductSums(orgId, {
+          ...range,
+          ...part,
+          productIds: [tenant.product.id],
+          livemode: true,
+          stepMs: 86_400_000,
+        }),
+      ]),
+    ),
     'parts of all products': selectProductParts(orgId, {
       ...range,
       productIds: [tenant.product.id],

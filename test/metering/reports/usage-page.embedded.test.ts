@@ -84,11 +84,13 @@ describe('the numbers', () => {
     const page = textOf((await open()).text);
     expect(page).toContain('9,007,199,254,740,991.30000000000000000001');
     expect(page).toContain('0.00000000000000000001');
-    // Days without usage are left out.
+    // No month before the first event is drawn, and days without usage are left out.
+    expect(page).not.toContain('February');
     expect(page).toMatch(
-      /Day \(UTC\) calls .* 10 Mar 2031 9,007,199,254,740,991\.2 0 11 Mar 2031 0\.0+1 0 15 Mar 2031 0\.1/,
+      /Day \(UTC\) calls .* 10 Mar 2031 9,007,199,254,740,991\.2 11 Mar 2031 0\.0+1 15 Mar 2031 0\.1/,
     );
     const summed = textOf((await open('?sum=1')).text);
+    expect(summed).toContain('calls by day, cumulative, March 2031');
     expect(summed).toContain(`15 Mar 2031 9,007,199,254,740,991.30000000000000000001`);
   });
 
@@ -362,7 +364,7 @@ describe('the parts', () => {
   it('stack the chart by dimension, by subject, or by API key with its rotations', async () => {
     const { open, key, successor } = await divided();
     const byModel = await open('?by=model');
-    expect(byModel.text).toMatch(/data-label="15 Mar 2031: 11 calls\nlarge 5\nsmall 6\n(estimated|February)/);
+    expect(byModel.text).toMatch(/data-label="15 Mar 2031: 11 calls\nlarge 5\nsmall 6"/);
     expect(textOf(byModel.text)).toContain('calls by day Stacked by');
     expect((await open('?by=subject')).text).toContain('15 Mar 2031: 11 calls\nada 5\nben 5\ncleo 1');
     const byKey = await open();
@@ -375,22 +377,22 @@ describe('the parts', () => {
   it('of a priced product have their credits, also when they are narrowed or days are chosen', async () => {
     const { open, key } = await divided('0.5');
     const page = textOf((await open()).text);
-    expect(page).toContain('Credits 5.5 0.5 credits per call');
+    expect(page).toContain('Credits 5.50 0.5 credits per call');
     expect(page).toMatch(/By API key Name Quantity Credits Share the runtime 10 5 90\.9% the other/);
-    expect(page).toMatch(/By subject Name Quantity Credits Share ada 5 2\.5 45\.5% /);
+    expect(page).toMatch(/By subject Name Quantity Credits Share ada 5 2\.50 45\.5% /);
     const small = textOf(
       (await open('?dimension.model=small&range=custom&from=2031-03-14&to=2031-03-15')).text,
     );
     expect(small).toMatch(/Used 6 calls in 3 events Credits 3 /);
     expect(small).toMatch(/By region Name Quantity Credits Share eu 4 2 66\.7% us &amp; ca 2 1 33\.3% /);
     // A filter keeps the other values beside the chosen one, with their own credits.
-    expect(small).toMatch(/By model Name Quantity Credits Share small 6 3 54\.5% large 5 2\.5 45\.5% /);
+    expect(small).toMatch(/By model Name Quantity Credits Share small 6 3 54\.5% large 5 2\.50 45\.5% /);
     const ofKey = textOf((await open(`?key=${key.id}`)).text);
     expect(ofKey).toContain('Credits 5 0.5');
-    expect(ofKey).toMatch(/the runtime 10 5 90\.9% the other org_live_\w+… 1 0\.5 9\.1%/);
+    expect(ofKey).toMatch(/the runtime 10 5 90\.9% the other org_live_\w+… 1 0\.50 9\.1%/);
     const ofBen = textOf((await open('?subject=ben')).text);
-    expect(ofBen).toContain('Credits 2.5 0.5');
-    expect(ofBen).toMatch(/By subject .* ada 5 2\.5 45\.5% ben 5 2\.5 45\.5% cleo 1 0\.5 9\.1%/);
+    expect(ofBen).toContain('Credits 2.50 0.5');
+    expect(ofBen).toMatch(/By subject .* ada 5 2\.50 45\.5% ben 5 2\.50 45\.5% cleo 1 0\.50 9\.1%/);
   });
 
   it.each([null, '0.5'])(
@@ -398,12 +400,12 @@ describe('the parts', () => {
     async (price) => {
       const { key, other, open, csv } = await divided(price);
       const numbers = (quantity: number, shown: string) =>
-        `${quantity} ${price === null ? 1 : quantity / 2} ${shown}`;
+        `${quantity} ${price === null ? 1 : (quantity / 2).toFixed(2).replace('.00', '')} ${shown}`;
       const ofBen = await open('?subject=ben');
       const text = textOf(ofBen.text);
       expect(text).toContain('Used 5 calls in 2 events');
       expect(text).toMatch(/calls by day Stacked by API key Model Region/);
-      expect(text).toMatch(/By API key .* the runtime 5 2(\.5)? 100\.0% By/);
+      expect(text).toMatch(/By API key .* the runtime 5 2(\.50)? 100\.0% By/);
       expect(text).toMatch(
         new RegExp(`By region .* eu ${numbers(3, '60.0%')} us &amp; ca ${numbers(2, '40.0%')}`),
       );
@@ -495,6 +497,43 @@ it('of all products warns of a product near its cap, and its row has the share',
   expect(textOf((await open('?range=last7')).text)).not.toContain('Near the cap');
 });
 
+it('of a product near the limit of a subject warns of it, and the subject’s row and the limits show it', async () => {
+  const { db, orgId, open, product, key } = await arrive();
+  await db.orm
+    .update(products)
+    .set({ subjectsSince: new Date(0) })
+    .where(eq(products.id, product.id));
+  const limits = [
+    { quantity: '100', window: 'P7D', enforcement: 'warn' },
+    { quantity: '10', window: 'P7D', enforcement: 'warn', per: 'subject' },
+  ];
+  await db.orm
+    .update(entitlements)
+    .set({ limits: limits as never })
+    .where(eq(entitlements.orgId, orgId));
+  const send = (subject: string, quantity: number) =>
+    sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity, subject })]);
+  await send('ada', 3);
+  const calm = textOf((await open()).text);
+  expect(calm).toMatch(
+    /Current limits Last 7 days: 3 used of 100 calls .* ada , last 7 days: 3 used of 10 calls/,
+  );
+  expect(calm).not.toMatch(/Near the limit|10 in the last/);
+  await send('ben', 9);
+  const page = (await open()).text;
+  expect(textOf(page)).toContain('Near the limit: ben has 1 of 10 calls left in the last 7 days.');
+  expect(page).toMatch(
+    /product=[^"]*&amp;subject=ben[^"]*"><bdi>ben<[^]*data-tone="warn">9 of 10 in the last 7/,
+  );
+  expect(page).not.toContain('3 of 10 in');
+  const days = '?range=custom&from=2031-03-13&to=2031-03-14';
+  expect(textOf((await open(days)).text)).not.toMatch(/Near the limit/);
+  await send('ben', 2);
+  expect(textOf((await open('?subject=ben')).text)).toContain(
+    'Over the limit: ben is 1 call above its limit of 10 in the last 7 days. Events are still recorded.',
+  );
+});
+
 describe('the last days', () => {
   it('end today, and are compared with the same number of days before', async () => {
     const { db, orgId, product, key, open, csv } = await arrive();
@@ -519,7 +558,7 @@ describe('the last days', () => {
     );
     expect(week.text).toMatch(/rel="prev" href="[^"]*range=custom[^"]*from=2031-03-02[^"]*to=2031-03-08/);
     expect(week.text).not.toContain('rel="next"');
-    expect(textOf((await open('?range=day&date=2031-03-09')).text)).toContain(' 11 on 8 Mar 2031');
+    expect(textOf((await open('?range=day&date=2031-03-09')).text)).toContain(' 11 on 8 Mar ');
     expect(textOf((await open('?range=custom&from=2031-03-09&to=2031-03-10')).text)).toContain(
       ' 11 in the 2 days before',
     );
@@ -608,7 +647,7 @@ describe('all products', () => {
     // The month before is of all products, too.
     expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events\n[^"]*\nFebruary 2031 5"/);
     expect(text).toContain(`${product.name} 3 calls 3 ▲ 50.0% more than 2 in the previous period 3.8%`);
-    expect(text).toContain(`${others[5]!.name} 37.5 calls 15 19.2%`);
+    expect(text).toContain(`${others[5]!.name} 37.50 calls 15 19.2%`);
     // Only the five products with the most usage have their own segment.
     expect(text).toContain('2 other products');
     expect(page.text).toMatch(
@@ -643,6 +682,10 @@ describe('all products', () => {
     await send(successor.secret, product.slug, 1, { dimensions: { model: 'small' }, subject: 'ada' });
     await send(other.secret, product.slug, 4, { dimensions: { model: 'small' }, subject: 'ben' });
     await send(other.secret, second.slug, 9);
+    const csvOf = async (href: string) =>
+      parse<Record<string, string>>((await browser.get(href.replace(/usage/, 'usage.csv'))).text, {
+        columns: true,
+      });
     const page = await browser.get(path, html);
     const text = textOf(page.text);
     expect(text).toMatch(
@@ -651,7 +694,45 @@ describe('all products', () => {
     expect(text).toContain(
       'By subject Name Events Share of events ada 2 50.0% ben 1 25.0% No subject 1 25.0%',
     );
-    expect(page.text).toMatch(new RegExp(`product=${product.slug}&amp;[^"]*subject=ada`));
+    const hrefOf = (html: string, name: string) =>
+      new RegExp(`href="([^"]*)"(?: aria-current="true")?><bdi>${name}<`)
+        .exec(html)![1]!
+        .replaceAll('&amp;', '&');
+    // A row stays on all products, and narrows everything to its key.
+    const ofKey = await browser.get(hrefOf(page.text, 'the runtime'), html);
+    const narrow = textOf(ofKey.text);
+    expect(narrow).toContain('Only usage with API key: the runtime × (remove)');
+    expect(narrow).toContain('Credits burned 7 ');
+    expect(narrow).not.toMatch(/Credits left|By subject|Statement/);
+    expect(ofKey.text).toMatch(/data-label="15 Mar 2031: 7 credits/);
+    expect(narrow).toMatch(new RegExp(`${product.name} 2 calls 7 100\\.0% By API key`));
+    expect(narrow).toMatch(
+      /By API key Name Credits Events Share of credits the other .* 8 2 53\.3% the runtime 7 2 46\.7%/,
+    );
+    expect(ofKey.text.match(/data-label="Occurred"/g)).toHaveLength(2);
+    expect(hrefOf(ofKey.text, 'the runtime')).not.toContain('key=');
+    expect(hrefOf(ofKey.text, product.name)).toMatch(/product=.*key=/);
+    const ofProduct = { product: product.slug, day_utc: '2031-03-15' };
+    expect(await csvOf(hrefOf(page.text, 'the runtime'))).toMatchObject([
+      { ...ofProduct, api_key_name: 'the runtime', credits: '5' },
+      { ...ofProduct, api_key_name: 'the runtime', credits: '2' },
+    ]);
+    expect((await csvOf(path)).map((row) => `${row['product']} ${row['credits']}`).toSorted()).toEqual(
+      [`${product.slug} 2`, `${product.slug} 5`, `${product.slug} 8`, `${second.slug} 0`].toSorted(),
+    );
+    const ofAda = textOf((await browser.get(hrefOf(page.text, 'ada'), html)).text);
+    expect(ofAda).toContain('Only usage with Subject: ada × (remove) Events 2 ');
+    expect(ofAda).toContain('By subject Name Events Share of events ada 2 50.0% ben 1 25.0%');
+    expect(ofAda).not.toContain('By API key');
+    const both = await browser.get(`${path}?key=${key.id}&subject=ada`, html);
+    expect([both.status, textOf(both.text)]).toEqual([
+      400,
+      expect.stringContaining('Cannot be combined with an API key over all products'),
+    ]);
+    // A filter that only one product has ends with it.
+    const former = await browser.get(`${path}?dimension.model=large&key=${key.id}`, html);
+    expect(textOf(former.text)).toContain('Credits burned 7 ');
+    expect(former.text).not.toContain('dimension.model');
     await db.orm.update(products).set({ creditPrice: '3' }).where(eq(products.id, product.id));
     expect(textOf((await browser.get(path, html)).text)).toContain('By API key Name Events Share of events');
   });

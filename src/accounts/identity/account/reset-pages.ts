@@ -55,7 +55,7 @@ export function resetPages(deps: ResetDeps): Router {
     base: RESET,
     name: 'reset',
     title: 'Open your link',
-    origin: 'You got it by e-mail or from the operator of this service.',
+    origin: `You got it ${deps.config.mail ? 'by e-mail or ' : ''}from the operator of this service.`,
     advice:
       'Request a new one with “Forgot your password?” on the sign-in page, or ask the operator of this service.',
   });

@@ -1,9 +1,15 @@
-import { and, sql, type SQL } from 'drizzle-orm';
+import { sql, type SQL } from 'drizzle-orm';
 import { sqlState, type Orm } from '../../../core/db/client.js';
-import { queryRow, queryRows, selectRows, textArray, timeText } from '../../../core/db/sql.js';
+import { queryRow, queryRows, selectRows, timeText } from '../../../core/db/sql.js';
 import { ownRows, type AccountId } from '../../credit-grants/queries.js';
 import { SEPARATOR_SQL } from '../../entitlements/dimensions.js';
-import { countedEvents, rootsOf, type Narrowing, type UsageScope } from '../../events/page-queries.js';
+import {
+  countedEvents,
+  isOfPart,
+  rootsOf,
+  type Narrowing,
+  type UsageScope,
+} from '../../events/page-queries.js';
 
 interface Range {
   from: Date;
@@ -117,15 +123,7 @@ export function selectEventParts(
   order by 1, 3, sum(credits) desc, sum(quantity) desc, 2`;
 }
 
-const isOf = (metric: string, { apiKeyIds, where = [], subject }: Narrowing) =>
-  and(
-    sql`metric = ${metric}`,
-    apiKeyIds && sql`api_key_id = any (${textArray(apiKeyIds)}::uuid[])`,
-    subject === undefined ? undefined : sql`subject = ${subject}`,
-    ...where.map(
-      ({ place, value }) => sql`split_part(dimensions, ${sql.raw(SEPARATOR_SQL)}, ${place}::int) = ${value}`,
-    ),
-  );
+const isOf = (metric: string, part: Narrowing): SQL => sql`metric = ${metric} and ${isOfPart(part)}`;
 
 const CANCELLED = '57014';
 
