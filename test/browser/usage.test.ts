@@ -32,7 +32,7 @@ it('an event opens beside the page and closes with Escape, where the focus was',
   const { as } = await arrive();
   const page = await world.visit({ as });
   await page.goto('/dashboard/usage?range=last7');
-  await page.getByRole('row', { name: /day-1/ }).getByRole('cell').last().click();
+  await page.getByRole('row', { name: /day-1/ }).getByRole('cell').last().click({ force: true });
   const panel = page.getByRole('complementary', OPEN);
   await panel.waitFor();
   expect(await page.evaluate<string>('document.activeElement.id')).toBe('event');
