@@ -49,7 +49,10 @@ const otherStates: { id: CustomerFilter['state']; label: string }[] = [
   { id: 'all', label: 'Archived or not' },
 ];
 
-function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof createReader>['read']): void {
+type ReadAll = ReturnType<typeof createReader>['read'];
+
+/** Reads the customers that a query asks for, in its order. */
+function createList(deps: CustomerDeps, readAll: ReadAll) {
   const { db, clock, summaries } = deps;
   const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
   const columns: CustomerColumn[] = [
@@ -88,6 +91,12 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
     }
     return { page, sort, column, shown: { search: filter.search, signal: id }, read };
   }
+  return { signals, columns, readFacts, readChoice };
+}
+
+function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
+  const { clock, summaries } = deps;
+  const { signals, columns, readFacts, readChoice } = createList(deps, readAll);
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
@@ -149,10 +158,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
 const EXPORTED = 500;
 
 async function* exportRows(
-  read: (
-    range: { offset: number; limit: number },
-    withTrends: boolean,
-  ) => Promise<{ rows: Awaited<ReturnType<typeof toCustomerViews>>; hasMore: boolean }>,
+  read: ReturnType<ReturnType<typeof createList>['readChoice']>['read'],
 ): AsyncGenerator<CsvCell[][]> {
   for (let offset = 0, isMore = true; isMore; offset += EXPORTED) {
     const { rows, hasMore } = await read({ offset, limit: EXPORTED }, false);

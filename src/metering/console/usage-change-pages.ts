@@ -98,12 +98,6 @@ async function readRequest(deps: ConsoleDeps, { id }: Organization, query: FormF
   };
 }
 
-/** Keys often differ only at the end, which a narrow list keeps. */
-function halve(key: string): [start: string, end: string] {
-  const letters = [...key];
-  return [letters.slice(0, -6).join(''), letters.slice(-6).join('')];
-}
-
 /** Links keep these fields. */
 const kept = /^(product|mode|subject|key|from|to|dimension\..+)$/;
 
@@ -191,17 +185,15 @@ async function readList({ db: { orm } }: ConsoleDeps, customer: Organization, li
     days: groupBy(
       events.map((event) => {
         const view = toEventView(event);
-        const place = { product: event.productSlug };
         return {
           ...view,
-          keyParts: halve(event.idempotencyKey),
           isCurrent: event.idempotencyKey === lookUp?.wanted,
           href: link({ event: event.idempotencyKey }),
           keyHref: narrow({ key: event.apiKeyId }),
           subjectHref: narrow({ subject: event.subject }),
           values: view.dimensions.map(([name, value]) => ({
             text: `${name}: ${value}`,
-            href: narrow({ ...place, [DIMENSION + name]: value }),
+            href: narrow({ product: event.productSlug, [DIMENSION + name]: value }),
           })),
         };
       }),
