@@ -91,6 +91,7 @@ export async function toCustomerViews(
       parts: parts.map(({ data }) => data),
       flags: parts.flatMap(({ flags }) => flags),
       latest: parts.map(({ latest }) => latest),
+      cells: parts.flatMap(({ cells }) => cells),
     };
   });
 }

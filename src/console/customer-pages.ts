@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { text } from '../core/http/validate.js';
 import { toAddress, type Query } from '../core/pages/address.js';
 import { beginsWord } from '../core/reference/search.js';
-import { parseQueryForm, readQuery, tryQuery } from '../core/pages/form.js';
+import { sendCsv, type CsvCell } from '../core/pages/csv.js';
+import { parseQueryForm, readQuery, tryQuery, type FormFields } from '../core/pages/form.js';
 import { formatDecimal } from '../core/pages/format.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { listCustomers, type CustomerFilter, ownSignals } from './customer-queries.js';
@@ -48,7 +49,10 @@ const otherStates: { id: CustomerFilter['state']; label: string }[] = [
   { id: 'all', label: 'Archived or not' },
 ];
 
-function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof createReader>['read']): void {
+type ReadAll = ReturnType<typeof createReader>['read'];
+
+/** Reads the customers that a query asks for, in its order. */
+function createList(deps: CustomerDeps, readAll: ReadAll) {
   const { db, clock, summaries } = deps;
   const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
   const columns: CustomerColumn[] = [
@@ -58,45 +62,61 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
   ];
   const schema = schemaOf([...signals, ...otherStates], columns);
 
+  const readFacts = (query: FormFields) => {
+    const isSorted = query.sort !== undefined && !['name', '-name', FIRST].includes(String(query.sort));
+    return readAll(isSorted || signals.some(({ id }) => id === query.signal));
+  };
+
+  function readChoice(query: FormFields, all: AllFacts | undefined) {
+    const { search, page, signal: id, sort } = parseQueryForm(schema, query);
+    const facts = all?.facts ?? [];
+    const signal = signals.find((one) => one.id === id);
+    const column = sort.replace('-', '');
+    const filter = {
+      state: otherStates.find((state) => state.id === id)?.id ?? 'current',
+      search: search?.trim() || undefined,
+      found: search && all ? listFound(all.words, search.trim().toLowerCase()) : undefined,
+      ids: signal && listSignalled(facts, signal.id),
+    };
+    const ranks = column === 'name' ? undefined : toRanks(facts, column, sort !== column);
+    const compare = compareKeys(sort !== column);
+    async function read(range: { offset: number; limit: number }, withTrends: boolean) {
+      const order = { isReversed: sort === '-name', ranks };
+      const { customers, hasMore } = await listCustomers(db.orm, clock.now(), filter, { ...range, ...order });
+      const views = await toCustomerViews(deps, customers, { older: facts, withTrends });
+      // The order agrees with the rows, although older figures, or none, chose them.
+      const rows =
+        column === 'name' ? views : views.toSorted((a, b) => compare(a.keys[column], b.keys[column]));
+      return { rows, hasMore };
+    }
+    return { page, sort, column, shown: { search: filter.search, signal: id }, read };
+  }
+  return { signals, columns, readFacts, readChoice };
+}
+
+function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
+  const { clock, summaries } = deps;
+  const { signals, columns, readFacts, readChoice } = createList(deps, readAll);
+
   router.get('/', async (req, res) => {
     const query = readQuery(req);
-    const isSorted = query.sort !== undefined && !['name', '-name', FIRST].includes(String(query.sort));
-    const isSignalled = signals.some(({ id }) => id === query.signal);
-    const all = await readAll(isSorted || isSignalled);
-    const facts = all?.facts ?? [];
+    const all = await readFacts(query);
     const { form, result } = await tryQuery(res, query, async () => {
-      const { search, page, signal: id, sort } = parseQueryForm(schema, query);
-      const signal = signals.find((one) => one.id === id);
-      const column = sort.replace('-', '');
-      const filter = {
-        state: otherStates.find((state) => state.id === id)?.id ?? 'current',
-        search: search?.trim() || undefined,
-        found: search && all ? listFound(all.words, search.trim().toLowerCase()) : undefined,
-        ids: signal && listSignalled(facts, signal.id),
-      };
-      const { customers, hasMore } = await listCustomers(db.orm, clock.now(), filter, {
-        offset: (page - 1) * LISTED,
-        limit: LISTED,
-        isReversed: sort === '-name',
-        ranks: column === 'name' ? undefined : toRanks(facts, column, sort !== column),
-      });
-      const shown = { search: filter.search, signal: id };
-      const to = (asked: Query) =>
-        toAddress(CONSOLE, { ...shown, sort: sort === FIRST ? undefined : sort, ...asked });
-      const read = await toCustomerViews(deps, customers, { older: facts, withTrends: true });
-      const views = read.map((view) => ({ ...view, href: addressOf(view.slug) }));
-      const compare = compareKeys(sort !== column);
+      const { page, sort, column, shown, read } = readChoice(query, all);
+      const { rows, hasMore } = await read({ offset: (page - 1) * LISTED, limit: LISTED }, true);
+      const ordered = { ...shown, sort: sort === FIRST ? undefined : sort };
+      const to = (asked: Query) => toAddress(CONSOLE, { ...ordered, ...asked });
       return {
-        // The order agrees with the rows, although older figures, or none, chose them.
-        customers:
-          column === 'name' ? views : views.toSorted((a, b) => compare(a.keys[column], b.keys[column])),
+        customers: rows.map((view) => ({ ...view, href: addressOf(view.slug) })),
         headers: columns.map(({ id: own, label, isNumber, isLargestFirst }) => ({
-          label,
-          isNumber,
-          order: own !== column ? undefined : sort === own ? 'ascending' : 'descending',
-          href: to({ sort: (own === column ? sort === own : isLargestFirst) ? `-${own}` : own }),
+          ...(isNumber ? { number: label } : { label }),
+          sort: {
+            order: own !== column ? undefined : sort === own ? 'ascending' : 'descending',
+            href: to({ sort: (own === column ? sort === own : isLargestFirst) ? `-${own}` : own }),
+          },
         })),
-        count: hasMore ? undefined : (page - 1) * LISTED + customers.length,
+        csvHref: toAddress(`${CONSOLE}/customers.csv`, ordered),
+        count: hasMore ? undefined : (page - 1) * LISTED + rows.length,
         pager: {
           first: page > 2 ? to({}) : undefined,
           previous: page > 1 ? to({ page: page === 2 ? undefined : page - 1 }) : undefined,
@@ -116,12 +136,39 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReturnType<typeof 
         toTiles(summaries, all).map(({ query: asked, ...tile }) => ({
           ...tile,
           href: toAddress(CONSOLE, asked),
-          isCurrent: asked.signal === query.signal && asked.sort === query.sort,
+          isCurrent: query.search === undefined && asked.signal === query.signal && asked.sort === query.sort,
         })),
       readAt: all && new Date(all.atMs),
       isFiltered: ['search', 'signal'].some((name) => name in query),
     });
   });
+
+  router.get('/customers.csv', async (req, res) => {
+    const query = readQuery(req);
+    const { read } = readChoice(query, await readFacts(query));
+    await sendCsv(deps.log, req, res, {
+      filename: `customers-${new Date(clock.now()).toISOString().slice(0, 10)}.csv`,
+      columns: ['slug', 'name', 'owner', 'needs_attention', ...summaries.flatMap((one) => one.csvColumns)],
+      pieces: exportRows(read),
+    });
+  });
+}
+
+/** In one statement. */
+const EXPORTED = 500;
+
+async function* exportRows(
+  read: ReturnType<ReturnType<typeof createList>['readChoice']>['read'],
+): AsyncGenerator<CsvCell[][]> {
+  for (let offset = 0, isMore = true; isMore; offset += EXPORTED) {
+    const { rows, hasMore } = await read({ offset, limit: EXPORTED }, false);
+    isMore = hasMore;
+    yield rows.map((customer) => {
+      const { slug, name, owner, flags, cells } = customer;
+      const own = ownSignals.filter(({ isMet }) => isMet(customer));
+      return [slug, name, owner, [...flags, ...own].map(({ label }) => label).join('; '), ...cells];
+    });
+  }
 }
 
 const toTiles = (summaries: readonly CustomerSummary[], { facts }: AllFacts): Tile[] => [

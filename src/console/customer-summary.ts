@@ -4,6 +4,7 @@ import type { Orm, Tx } from '../core/db/client.js';
 import type { ErrorCode } from '../core/errors.js';
 import type { Context } from '../core/http/context.js';
 import type { Metrics } from '../core/metrics.js';
+import type { CsvCell } from '../core/pages/csv.js';
 import type { FormFields } from '../core/pages/form.js';
 import type { Signal } from './customer-queries.js';
 
@@ -18,6 +19,8 @@ export interface CustomerSummary {
   columns: readonly CustomerColumn[];
   /** Renders the columns' cells. */
   view: string;
+  /** Those of `cells`. */
+  csvColumns: readonly string[];
   /** Renders a customer's figures. */
   header: string;
   signals: readonly Signal[];
@@ -85,5 +88,7 @@ export interface CustomerFacts extends SortedFacts {
   flags: Flag[];
   /** A list without room for the column shows this elsewhere. */
   latest: { label: string; at: Date | undefined };
+  /** For a CSV file. */
+  cells: CsvCell[];
   data: object;
 }

@@ -250,6 +250,9 @@ describe('the list of customers', () => {
     const nearPage = await open('/console?signal=near');
     expect(nearPage).toMatch(/data-tone="warn" aria-current="true" href="\/console\?signal=near"/);
     expect(tiles).toMatch(/aria-current="true" href="\/console">/);
+    expect((await open('/console?search=a')).split('id="field-search"')[0]).not.toContain(
+      'class="figure" aria-current',
+    );
     const near = slugsOn(nearPage);
     expect(figure('Near a cap')).toEqual(['/console?signal=near', String(near.length)]);
     expect(figure('Webhooks failing')).toEqual(['/console?signal=webhooks', '1']);
@@ -434,6 +437,17 @@ describe('the list of customers', () => {
     };
     for (const [sort, slugs] of Object.entries(cases))
       expect([sort, await order(sort)]).toEqual([sort, slugs]);
+    const file = await operator.browser.get('/console/customers.csv?search=sorted&sort=-share', html);
+    expect(file.text.split('\r\n').map((line) => line.split(',')[0])).toEqual([
+      'slug',
+      `"${a}"`,
+      `"${b}"`,
+      `"${c}"`,
+      '',
+    ]);
+    expect(file.text).toContain(
+      `"${a}","sorted b",,"Near a cap; No owner",,0.5,2,0.95,"${full.product.slug}",99.5,,`,
+    );
     const soon = await open('/console?search=sorted&signal=soon');
     expect(slugsOn(soon)).toEqual([b]);
     expect(soon).toContain('/credits">Credits run out soon</a>');
@@ -499,6 +513,7 @@ describe('the list of customers', () => {
     const text = await open(`/console/customers/${own.slug}`);
     expect(text).not.toContain('name="marketAccess"');
     expect(text).toContain('aria-label="12 of 10 used"');
+    expect(text).toContain('aria-label="0.0% of the limit used or held"');
     const granted = await open(`/console/customers/${own.slug}/entitlements`);
     expect(granted).toContain('aria-label="0.0% of the limit used or held"');
     expect(granted).toMatch(/Each subject, last 7\sdays: at most 30/);
@@ -697,7 +712,7 @@ describe('a customer', () => {
       '/entitlement',
     ])
       expect((await open(`/console/customers/${slug}${tab}`)).split('class="page-head"')[1]).toMatch(
-        /Change plan<.*Grant credits<.*View the portal<.*Plan<.*Credits left<.*This month<.*Runs out<.*Owner<.*Health</s,
+        /Change plan<.*Grant credits<.*View the portal<.*Credits left<.*Runs out<.*This month<.*Plan<.*Owner<.*Health</s,
       );
     expect(await open(`/console/customers/${slug}/entitlements`)).toContain(product.slug);
     // Without the figures, other tabs still open, and the log says why.

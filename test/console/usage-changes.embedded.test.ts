@@ -49,8 +49,18 @@ it('corrects an event beside its list after showing the effect, and reports erro
   const row = `?${place}&event=of+acme`;
   expect((await get('?from=2026-03-04&to=2026-03-04')).text).toContain(row.replaceAll('&', '&amp;'));
   const panel = (await get(row)).text.split('<aside')[1]!;
-  for (const fact of ['Sent as|Quantity', 'Credits', 'Received', 'API key', 'correct=void', '/acme/credits'])
-    expect(panel).toMatch(new RegExp(fact));
+  const ledger = '/acme/credits\\?mode=live&amp;product=calls&amp;from=2026-03-04&amp;to=2026-03-04';
+  const json = '&#34;quantity&#34;: 12.5,.*&#34;idempotencyKey&#34;: &#34;of acme&#34;';
+  for (const fact of [
+    'Sent as|Quantity',
+    'Credits',
+    'Received',
+    'usage\\?[^"]*key=',
+    'correct=void',
+    ledger,
+    json,
+  ])
+    expect(panel).toMatch(new RegExp(fact, 's'));
   expect((await get(`${row}&correct=amend`)).text).toContain('value="12.5"');
   for (const other of ['of+initech', '%27+or+1%3D1+--'])
     expect((await get(`?event=${other}&correct=amend`)).text).toMatch(/This customer has no event/);
@@ -88,6 +98,7 @@ it('corrects an event beside its list after showing the effect, and reports erro
   expect(saved.match(/is corrected\./g)).toHaveLength(1);
   expect(saved).toMatch(/class="side-panel".*role="status">\s*<p>The event is corrected\./s);
   expect((await get(row)).text).toMatch(/Sent as.*12\.5.*Counted five times/s);
+  expect((await get(row)).text.split('id="corrections-title"')[1]).toContain(`<bdi>${operator.name}</bdi>`);
 });
 
 it('narrows the events to an API key or a subject, and names both', async () => {
@@ -103,20 +114,50 @@ it('lists the events of some days and of all products, and downloads those of on
   const { id } = await createOrganization(db, { slug: 'two-products' });
   const { secret } = await createKey(db, id);
   for (const slug of ['maps', 'rain']) {
-    await grant(db, id, (await createProduct(db, { slug })).id);
-    await sendUsage(service.url, secret, [usageEvent(slug, `from ${slug}`)]);
+    await grant(db, id, (await createProduct(db, { slug, dimensions: ['model'] })).id);
+    const event = { ...usageEvent(slug, `from ${slug}`), dimensions: { model: `large ${slug}` } };
+    await sendUsage(service.url, secret, [event]);
   }
   const path = '/console/customers/two-products/usage';
   const keysOn = async (query: string) =>
-    [...(await operator.browser.get(path + query, html)).text.matchAll(/<bdi>(from \w+)</g)].map(
+    [...(await operator.browser.get(path + query, html)).text.matchAll(/title="(from \w+)" data-panel/g)].map(
       ([, key]) => key,
     );
   expect(new Set(await keysOn(''))).toEqual(new Set(['from maps', 'from rain']));
   expect(await keysOn('?product=maps')).toEqual(['from maps']);
+  const narrow = '?product=maps&mode=live&dimension.model=large+maps';
+  expect((await operator.browser.get(path, html)).text).toContain(`usage${narrow.replaceAll('&', '&amp;')}"`);
+  expect(await keysOn(narrow)).toEqual(['from maps']);
+  expect(await keysOn('?product=maps&dimension.model=small')).toEqual([]);
+  expect(await keysOn('?product=rain&dimension.size=small')).toEqual(['from rain']);
   expect(await keysOn('?from=2026-03-04&to=2026-03-04')).toHaveLength(2);
   expect(await keysOn('?to=2026-03-03')).toEqual([]);
   const file = await operator.browser.get(`${path}.csv?product=maps`, html);
   expect([file.status, file.text.trim().split('\r\n').length]).toEqual([200, 2]);
-  for (const query of ['', '?product=maps&to=2026-02-30'])
-    expect([query, (await operator.browser.get(`${path}.csv${query}`, html)).status]).toEqual([query, 400]);
+  const all = await operator.browser.get(`${path}.csv?from=2026-03-04`, html);
+  expect(all.headers.get('content-disposition')).toContain('events-all-products-live-20260304T0000Z-to-');
+  expect([...all.text.matchAll(/^"(from \w+)"/gm)].map(([, key]) => key)).toEqual(['from maps', 'from rain']);
+  const wrong = await operator.browser.get(`${path}.csv?product=maps&to=2026-02-30`, html);
+  expect(wrong.status).toBe(400);
+  const none = await operator.browser.get(`${path}?product=nothing`, html);
+  expect([none.status, none.text]).toEqual([404, expect.stringMatching(/error"[^>]*>Not a product of/)]);
+});
+
+it('names an invalid filter at its field and keeps the others', async () => {
+  for (const [query, field, problem] of [
+    ['from=31+Foo&to=2026-03-05', 'from', 'Must be a date like 29 Nov 2026.'],
+    ['from=2026-03-05&to=2026-03-04', 'to', 'Must not be before the first day.'],
+    ['to=2026-11-31', 'to', 'Must be a date like 29 Nov 2026.'],
+    ['mode=other', 'mode', 'Must be live or test.'],
+  ] as const) {
+    const path = `/console/customers/acme/usage?subject=jo&${query}`;
+    const { status, text } = await operator.browser.get(path, html);
+    expect([query, status]).toEqual([query, 400]);
+    expect(text).toMatch(new RegExp(`role="alert".*href="#field-${field}">[^<]+</a>: ${problem}`, 's'));
+    expect(text.split('class="filters"')[field === 'mode' ? 0 : 1]).toMatch(
+      new RegExp(`error"[^>]*>${problem}`),
+    );
+    expect(text).toContain('name="subject" value="jo"');
+    expect(text).not.toContain('id="events"');
+  }
 });

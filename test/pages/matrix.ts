@@ -460,6 +460,7 @@ const consoleForms = [
 ] as const;
 const consolePages = [
   '/console',
+  '/console/customers.csv',
   '/console/customers/{slug}',
   '/console/customers/{slug}/people',
   '/console/customers/{slug}/people/{userId}',

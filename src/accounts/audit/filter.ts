@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { idCursorField } from '../../core/http/page.js';
 import { dayField, parseInput, text } from '../../core/http/validate.js';
-import { fieldError } from '../../core/pages/form.js';
+import { requireDayOrder } from '../../core/pages/form.js';
 
 /** Forms send empty fields as empty strings. */
 const optional = <T extends z.ZodType<string>>(schema: T) =>
@@ -25,6 +25,6 @@ export type AuditFilter = Partial<Omit<z.output<typeof filterSchema>, 'cursor'>>
 
 export function readFilter(query: unknown) {
   const { action, actor, object, from, to, cursor } = parseInput(filterSchema, query);
-  if (from && to && to < from) throw fieldError('to', 'must not be before the first day');
+  requireDayOrder({ from, to });
   return { action, actor, object, from, to, cursor };
 }

@@ -96,6 +96,11 @@ export function addForm(
 export const fieldError = (name: string, detail: string): AppError =>
   placeError('invalid_request', `/${name}`, detail);
 
+/** Checks a form's first and last day. */
+export function requireDayOrder({ from, to }: { from?: string | undefined; to?: string | undefined }): void {
+  if (from && to && to < from) throw fieldError('to', 'must not be before the first day');
+}
+
 /** Undefined if the field is missing or empty. */
 export function textField(fields: FormFields, name: string): string | undefined {
   const value = fields[name];

@@ -8,16 +8,19 @@ import {
   formatCount,
   formatDecimal,
   formatGrowth,
+  formatMonth,
   formatRounded,
   formatShare,
   formatShortDay,
 } from '../../core/pages/format.js';
 import type { Context } from '../../core/http/context.js';
+import { ExactNumber } from '../../core/http/json.js';
 import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
 import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
 import { accountOf } from '../credits/statements.js';
 import { toUseTrend } from '../dashboard/overview.js';
 import { toCap } from '../entitlements/caps.js';
+import { readLimitViews, type LimitView } from '../entitlements/limit-view.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
@@ -43,6 +46,16 @@ export const customerSummary: CustomerSummary = {
     { id: 'last', label: 'Last event', isLargestFirst: true },
   ],
   view: 'metering/console/customer-cells',
+  csvColumns: [
+    'plan',
+    'credits_this_month',
+    'events_this_month',
+    'share_of_cap',
+    'share_of_cap_product',
+    'credits_left',
+    'runs_out',
+    'last_event',
+  ],
   header: 'metering/console/customer-figures',
   signals: [
     { id: 'credits', label: 'Out of credits', path: '/credits', urgency: 3 },
@@ -259,6 +272,16 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       ...toFlag('info', use && !last, 'No events yet', '/keys'),
     ],
     latest: { label: 'Last event', at: last },
+    cells: [
+      plan ?? null,
+      credits ? new ExactNumber(burned) : null,
+      use?.events ?? 0,
+      share ?? null,
+      share === undefined ? null : use!.slug,
+      credits ? new ExactNumber(credits.balance) : null,
+      credits?.end ?? null,
+      last ?? null,
+    ],
     data: {
       plan,
       trial,
@@ -268,6 +291,7 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       burned,
       growth: formatGrowth(burned, row.burnedBefore ?? '0'),
       burnedBefore: row.burnedBefore,
+      when: `at this point of ${formatMonth(addMonths(now, -1))}`,
       credits,
       isSoon,
       last,
@@ -348,6 +372,10 @@ const toFlag = (tone: Flag['tone'], isMet: unknown, label: string, path: string)
 const PANEL_PRODUCTS = 8;
 const PANEL_SHARERS = 5;
 
+/** Nearest to being reached; among equals, one that blocks. */
+const findTightest = (limits: LimitView[]): LimitView | undefined =>
+  limits.toSorted((a, b) => b.share - a.share || Number(b.isBlock) - Number(a.isBlock))[0];
+
 /** Nearest to the cap first, with 30 days of usage, and the latest problem with Stripe. */
 async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
   const now = new Date(clock.now());
@@ -355,6 +383,11 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
   const shown = inEffect.slice(0, PANEL_PRODUCTS);
   const period = lastDays(now);
   const productIds = shown.map(({ productId }) => productId);
+  const limits = await readLimitViews(
+    db,
+    shown.map(({ productId, usageMetric: metric }) => ({ orgId, productId, livemode: true, metric })),
+    now.getTime(),
+  );
   const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
   return {
     stripeProblem: await findStripeProblem(db.orm, 'org_id', orgId),
@@ -362,9 +395,10 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
       ${sharers(sql`${orgId}::uuid`)} order by other.slug limit ${PANEL_SHARERS}`,
     month: now,
     hasMoreProducts: inEffect.length > PANEL_PRODUCTS,
-    products: shown.map((product) => ({
+    products: shown.map((product, i) => ({
       ...product,
       cap: toCap(product),
+      limit: findTightest(limits[i]!),
       trend: toUseTrend(
         product.usageMetric,
         days.filter(({ productId }) => productId === product.productId),

@@ -1,5 +1,6 @@
 import type { Request, Response, Router } from 'express';
 import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
+import type { Organization } from '../../accounts/identity/organizations/queries.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
 import { groupBy } from '../../core/collections.js';
@@ -8,13 +9,13 @@ import type { Context } from '../../core/http/context.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress, toPager, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
-import { fieldError, readQuery, type FormFields } from '../../core/pages/form.js';
+import { readQuery, requireDayOrder, tryQuery, type FormFields } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { DAY_MS } from '../../core/time.js';
 import { listEventsFrom } from '../events/event-queries.js';
 import { parseEventsRequest, readEventPage } from '../events/events.js';
 import { listRotations } from '../events/page-queries.js';
-import { rangeSchemas } from '../events/page-schema.js';
+import { modes, rangeSchemas } from '../events/page-schema.js';
 import {
   chooseKey,
   chooseProduct,
@@ -27,6 +28,8 @@ import {
 import { addCorrectionForm } from '../reports/correction-pages.js';
 import { toEventsCsv } from '../reports/csv.js';
 import { placeOf, readLookUp, toEventPanel, toEventView, type Typed } from '../reports/event-view.js';
+import { capitalise } from '../reports/report-view.js';
+import { DIMENSION, parseValues } from '../reports/report.js';
 
 /** For a search by key. */
 const MAX_MATCHES = 20;
@@ -39,9 +42,9 @@ export function customerUsageChangePages(deps: EventDeps): Router {
   const isConfirmed = requireConfirmation(clock);
 
   router.get('/customers/:slug/usage.csv', async (req, res) => {
-    const { customer, request, product, part } = await readRequest(deps, req);
-    if (!product) throw fieldError('product', 'is required');
-    await sendCsv(log, req, res, toEventsCsv(deps, customer.id, product, { ...request, part }));
+    const customer = await readCustomer(deps, req);
+    const { request, shown, part } = await readRequest(deps, customer, readQuery(req));
+    await sendCsv(log, req, res, toEventsCsv(deps, customer.id, shown, { ...request, part }));
   });
 
   router.get(
@@ -64,44 +67,84 @@ export function customerUsageChangePages(deps: EventDeps): Router {
   return router;
 }
 
-async function readRequest(deps: ConsoleDeps, req: Request) {
+async function readRequest(deps: ConsoleDeps, { id }: Organization, query: FormFields) {
   const { orm } = deps.db;
-  const customer = await readCustomer(deps, req);
-  const { from, to, ...query }: FormFields = readQuery(req);
+  const { from, to, ...others } = query;
   const days = parseInput(rangeSchemas.custom.partial(), { from, to });
+  requireDayOrder(days);
   const request = parseEventsRequest({
-    ...query,
+    ...others,
     from: days.from && `${days.from}T00:00`,
     to: days.to && new Date(Date.parse(days.to) + DAY_MS).toISOString(),
   });
-  const products = await readProducts({ orm, clock: deps.clock }, customer.id, request.mode);
+  const products = await readProducts({ orm, clock: deps.clock }, id, request.mode);
   const slug = products.length === 1 ? products[0]!.slug : request.product;
-  const product = slug && (await chooseProduct(orm, customer.id, products, slug));
-  const key = await chooseKey(orm, customer.id, request.key);
+  const product = slug === undefined ? undefined : await chooseProduct(orm, id, products, slug);
+  const key = await chooseKey(orm, id, request.key);
+  // Another product may lack the dimensions that were chosen before.
+  const values = Object.entries(parseValues(query)).filter(([name]) => product?.dimensions.includes(name));
   return {
-    customer,
-    query: { ...query, ...days } as FormFields & typeof days,
     request,
-    products,
-    product: product || undefined,
+    product,
     key,
-    part: { subject: request.subject, apiKeyIds: key && (await listRotations(orm, customer.id, key.id)) },
+    values,
+    products,
+    shown: product ? [product] : products.slice(0, MAX_PRODUCTS),
+    part: {
+      subject: request.subject,
+      apiKeyIds: key && (await listRotations(orm, id, key.id)),
+      where: values.map(([name, value]) => ({ place: product!.dimensions.indexOf(name) + 1, value })),
+    },
   };
 }
 
+/** Links keep these fields. */
+const kept = /^(product|mode|subject|key|from|to|dimension\..+)$/;
+
 async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?: Typed): Promise<void> {
   const { orm } = deps.db;
-  const { customer, query, request, products, product, key, part } = await readRequest(deps, req);
+  const customer = await readCustomer(deps, req);
+  const base = addressOf(customer.slug);
+  const path = `${base}/usage`;
+  const query = readQuery(req);
+  const mode = modes.find((one) => one === query.mode) ?? 'live';
+  const { form, result } = await tryQuery(res, query, () => readRequest(deps, customer, query));
+  const products = result?.products ?? (await readProducts({ orm, clock: deps.clock }, customer.id, mode));
+  const options = toProductOptions(products);
+  const own = result && { product: result.product?.slug ?? '' };
+  const values = { product: '', mode, ...query, ...own };
+  const fields = Object.fromEntries(Object.entries(values).filter(([name]) => kept.test(name))) as Query;
+  const notices = { corrected: 'The event is corrected.' };
+  const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };
+  await renderCustomer(deps, req, res, page, customer, {
+    form: { ...form, values },
+    mode,
+    modes: toModeTabs(path, fields, mode),
+    productOptions: options && [{ value: '', label: 'All products' }, ...options],
+    showsCredits: true,
+    ...(result
+      ? await readList(deps, customer, { ...result, query, fields, typed })
+      : { filters: [], days: undefined }),
+  });
+}
+
+interface List extends Awaited<ReturnType<typeof readRequest>> {
+  query: FormFields;
+  fields: Query;
+  typed: Typed | undefined;
+}
+
+async function readList({ db: { orm } }: ConsoleDeps, customer: Organization, list: List) {
+  const { request, shown, key, part, values, query, fields, typed } = list;
   const base = addressOf(customer.slug);
   const path = `${base}/usage`;
   const { mode, idempotencyKey, cursor, subject } = request;
-  const searched = idempotencyKey !== undefined;
-  const scope = eventScopeOf(customer.id, product ? [product] : products.slice(0, MAX_PRODUCTS), mode);
-  const { events, nextCursor, searchedTo } = searched
+  const isSearched = idempotencyKey !== undefined;
+  const { events, nextCursor, searchedTo } = isSearched
     ? { events: await listEventsFrom(orm, customer.id, idempotencyKey, MAX_MATCHES) }
-    : await readEventPage(orm, scope, { ...request, part });
-  const kept = { product: product?.slug, mode, subject, key: key?.id, from: query.from, to: query.to };
-  const link = (change: Query) => toAddress(path, { ...kept, idempotencyKey, cursor, ...change });
+    : await readEventPage(orm, eventScopeOf(customer.id, shown, mode), { ...request, part });
+  const narrow = (change: Query) => toAddress(path, { ...fields, ...change });
+  const link = (change: Query) => narrow({ idempotencyKey, cursor, ...change });
   const lookUp = await readLookUp(orm, { orgId: customer.id, mode: undefined, subject: undefined }, query);
   const panel =
     lookUp &&
@@ -116,46 +159,48 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
         hrefsOf: (event) => {
           const { product, mode } = placeOf(event);
           const day = event.occurredAt.slice(0, 10);
+          const booked = event.receivedAt.slice(0, 10);
           return {
-            key: `${base}/keys`,
+            key: narrow({ key: event.apiKeyId }),
             day: toAddress(path, { product, mode, from: day, to: day }),
-            ledger: toAddress(`${base}/credits`, { mode }),
+            ledger: toAddress(`${base}/credits`, { mode, product, from: booked, to: booked }),
           };
         },
       },
       query.correct,
       typed,
     );
-  const options = toProductOptions(products);
-  const notices = { corrected: 'The event is corrected.' };
-  const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };
-  await renderCustomer(deps, req, res, page, customer, {
-    form: { values: { ...query, ...kept }, errors: {}, problem: undefined },
-    mode,
-    modes: toModeTabs(path, kept, mode),
-    productOptions: options && [{ value: '', label: 'All products' }, ...options],
-    filters: [
-      ...(key ? [{ name: 'API key', value: key.name, href: toAddress(path, { ...kept, key: '' }) }] : []),
-      ...(subject === undefined
-        ? []
-        : [{ name: 'Subject', value: subject, href: toAddress(path, { ...kept, subject: '' }) }]),
-    ],
-    isSearched: searched,
+  const chosen: [name: string, field: string, value: string | undefined][] = [
+    ['API key', 'key', key?.name],
+    ['Subject', 'subject', subject],
+    ...values.map(([name, value]) => [capitalise(name), DIMENSION + name, value] as [string, string, string]),
+  ];
+  return {
+    filters: chosen.flatMap(([name, field, value]) =>
+      value === undefined ? [] : [{ name, value, href: narrow({ [field]: '' }) }],
+    ),
+    isSearched,
     searchedTo: searchedTo === undefined ? undefined : new Date(searchedTo),
-    csvHref: product && !searched ? toAddress(`${path}.csv`, kept) : undefined,
+    csvHref: isSearched ? undefined : toAddress(`${path}.csv`, fields),
     days: groupBy(
-      events.map((event) => ({
-        ...toEventView(event),
-        isCurrent: event.idempotencyKey === lookUp?.wanted,
-        href: link({ event: event.idempotencyKey }),
-        keyHref: toAddress(path, { ...kept, key: event.apiKeyId }),
-        subjectHref: toAddress(path, { ...kept, subject: event.subject }),
-      })),
+      events.map((event) => {
+        const view = toEventView(event);
+        return {
+          ...view,
+          isCurrent: event.idempotencyKey === lookUp?.wanted,
+          href: link({ event: event.idempotencyKey }),
+          keyHref: narrow({ key: event.apiKeyId }),
+          subjectHref: narrow({ subject: event.subject }),
+          values: view.dimensions.map(([name, value]) => ({
+            text: `${name}: ${value}`,
+            href: narrow({ product: event.productSlug, [DIMENSION + name]: value }),
+          })),
+        };
+      }),
       ({ exactOccurredAt }) => exactOccurredAt.slice(0, 10),
     ),
     panel,
     correctionForm: panel?.correction?.form,
-    showsCredits: true,
-    pager: toPager(path, kept, { cursor, nextCursor }),
-  });
+    pager: toPager(path, fields, { cursor, nextCursor }),
+  };
 }

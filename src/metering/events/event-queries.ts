@@ -48,6 +48,7 @@ const correctionsOf = (orgId: string): SQL => sql`(
     select json_agg(json_build_object('correctionKey', c.correction_key, 'previousQuantity', trim_scale(c.previous_quantity)::text,
       'quantity', trim_scale(c.quantity)::text, 'reason', c.reason, 'correctedAt', ${timeText(sql`c.corrected_at`)}, 'actor', c.actor,
       'author', case when c.actor like 'api_key:%' then (select name from api_keys where org_id = ${orgId}::uuid and id = substr(c.actor, 9)::uuid limit 1)
+        when c.actor like 'operator:%' then (select name from users where email = substr(c.actor, 10) limit 1)
         when c.actor ~ '^[0-9a-f-]{36}$' then (select name from users where id = c.actor::uuid limit 1) end) order by c.number)
     from usage_corrections c
     where c.org_id = ${orgId}::uuid and c.idempotency_key = e.idempotency_key and c.occurred_at = e.occurred_at

@@ -134,22 +134,23 @@ const columns: [name: string, read: (event: EventRow, last: EventCorrection | un
 export const creditsOf = (event: EventRow): string =>
   multiplyDecimals(currentQuantity(event), event.creditPrice);
 
-/** @param keys the product's dimensions */
+/** @param keys the products' dimensions */
 export const eventColumns = (keys: readonly string[]): string[] => [
   ...columns.map(([name]) => name),
   ...keys.map((key) => `dimension.${key}`),
 ];
 
 function readCells(event: EventRow, keys: readonly string[]): CsvCell[] {
-  const dimensions = decodeDimensions(keys, event.dimensions) ?? {};
+  const dimensions = decodeDimensions(event.keys, event.dimensions) ?? {};
   return [
     ...columns.map(([, read]) => read(event, event.corrections?.at(-1))),
     ...keys.map((key) => (Object.hasOwn(dimensions, key) ? dimensions[key]! : null)),
   ];
 }
 
-export function authorOf({ actor, author }: EventCorrection): string {
-  if (actor.startsWith('operator')) return 'The operator';
+/** @param namesOperators for pages of the console */
+export function authorOf({ actor, author }: EventCorrection, namesOperators = false): string {
+  if (actor.startsWith('operator')) return (namesOperators && author) || 'The operator';
   if (actor === 'system') return 'The service';
   if (actor.startsWith('api_key:')) return author ?? 'An API key';
   return author ?? 'A former member';

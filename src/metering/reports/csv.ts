@@ -99,7 +99,7 @@ const AHEAD_MS = 5 * MINUTE_MS;
 export function toEventsCsv(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   orgId: string,
-  product: UsageProduct,
+  products: readonly UsageProduct[],
   { mode, ...filter }: EventFilter & { mode: Mode },
 ): CsvFile {
   const latest = new Date(clock.now() + AHEAD_MS + 1).toISOString();
@@ -107,9 +107,11 @@ export function toEventsCsv(
   const to = filter.to !== undefined && filter.to < latest ? filter.to : latest;
   const minute = (time: string) => `${time.slice(0, 16).replaceAll(/[-:]/g, '')}Z`;
   const first = filter.from === undefined ? 'first' : minute(filter.from);
+  const name = products.length === 1 ? products[0]!.slug : 'all-products';
+  const keys = [...new Set(products.flatMap(({ dimensions }) => dimensions))];
   return {
-    filename: `events-${product.slug}-${mode}-${first}-to-${minute(to)}.csv`,
-    columns: eventColumns(product.dimensions),
-    pieces: exportEvents(db.orm, eventScopeOf(orgId, [product], mode), { ...filter, to }, product.dimensions),
+    filename: `events-${name}-${mode}-${first}-to-${minute(to)}.csv`,
+    columns: eventColumns(keys),
+    pieces: exportEvents(db.orm, eventScopeOf(orgId, products, mode), { ...filter, to }, keys),
   };
 }

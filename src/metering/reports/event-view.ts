@@ -2,6 +2,7 @@ import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
 import type { Viewer } from '../../accounts/portal/viewer.js';
 import type { Orm } from '../../core/db/client.js';
+import { ExactNumber, toJson } from '../../core/http/json.js';
 import { text } from '../../core/http/validate.js';
 import { newForm, type FormFields, type FormState } from '../../core/pages/form.js';
 import { HOUR_MS } from '../../core/time.js';
@@ -142,11 +143,12 @@ export function toEventPanel(
     nextHref: at === -1 ? undefined : hrefOf(rows[at + 1]),
     event: event && {
       ...toEventView(event),
+      json: toSent(event),
       /** A portal names neither people nor keys. */
       corrections: (around.showsKeys ? (event.corrections ?? []) : []).map((correction) => ({
         ...correction,
         correctedAt: new Date(correction.correctedAt),
-        author: authorOf(correction),
+        author: authorOf(correction, around.owner === 'This customer'),
       })),
       amendHref: link({ event: wanted, correct: 'amend' }),
       voidHref: link({ event: wanted, correct: 'void' }),
@@ -178,6 +180,14 @@ function nameOf(event: ReturnType<typeof toEventView>, isOfAll: boolean, request
   const parts = values.filter(Boolean).join(' · ');
   const keyName = request.showsKeys ? (event.keyName ?? 'Operator') : event.productName;
   return isOfAll ? { name: event.productName, parts } : { name: parts || keyName, parts: '' };
+}
+
+/** The metric is the one that the product had then. */
+function toSent(event: EventRow): string {
+  const { productSlug, metric, quantity, occurredAt, idempotencyKey, subject } = event;
+  const sent = { productSlug, metric, quantity: new ExactNumber(quantity), occurredAt, idempotencyKey };
+  const dimensions = decodeDimensions(event.keys, event.dimensions);
+  return toJson({ ...sent, ...(subject !== '' && { subject }), dimensions }, null, 2);
 }
 
 export function toEventView(event: EventRow) {

@@ -116,11 +116,12 @@ function readPanel(
     hrefsOf: (event: EventRow) => {
       const { month: _month, ...place } = placeOf(event);
       const date = event.occurredAt.slice(0, 10);
+      const booked = event.receivedAt.slice(0, 10);
       return {
         key: `${home}/api-keys/${event.apiKeyId}`,
         day: toAddress(path, { ...place, range: 'day', date }),
         ledger: shows('credits')
-          ? toAddress(`${home}/credits/ledger`, { ...place, range: undefined, from: date, to: date })
+          ? toAddress(`${home}/credits/ledger`, { ...place, range: undefined, from: booked, to: booked })
           : undefined,
       };
     },
@@ -151,7 +152,7 @@ export function usagePages(context: Context): Router {
     const { narrowing } = await readNarrowing(db.orm, viewer.orgId, request, product);
     const span = times ?? spanOf(request);
     const file = { mode: request.mode, from: span.from, to: span.to, part: narrowing };
-    await sendCsv(log, req, res, toEventsCsv(context, viewer.orgId, product, file));
+    await sendCsv(log, req, res, toEventsCsv(context, viewer.orgId, [product], file));
   });
 
   addOwnCorrections(router, context, (req, res, typed) => showExplorer(context, req, res, typed));

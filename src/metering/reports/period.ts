@@ -1,4 +1,4 @@
-import { fieldError } from '../../core/pages/form.js';
+import { fieldError, requireDayOrder } from '../../core/pages/form.js';
 import { formatDay, formatMonth } from '../../core/pages/format.js';
 import { parseInput } from '../../core/http/validate.js';
 import { rangeSchemas, type RangeKind } from '../events/page-schema.js';
@@ -53,7 +53,7 @@ export function parsePeriod(range: RangeKind, query: unknown, now: Date): Period
   const days = lastDays[range];
   if (days !== undefined) return lastPeriod(range, days, now);
   const { from, to } = parseInput(rangeSchemas.custom, query);
-  if (to < from) throw fieldError('to', 'must not be before the first day');
+  requireDayOrder({ from, to });
   const end = new Date(utcDay(to).getTime() + DAY_MS);
   const length = (end.getTime() - utcDay(from).getTime()) / DAY_MS;
   if (length > MAX_DAYS) throw fieldError('to', `must be at most ${MAX_DAYS} days, not ${length}`);

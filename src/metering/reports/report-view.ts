@@ -124,7 +124,7 @@ export function toChosen(request: UsageRequest, key: UsageReport['key'], product
   };
 }
 
-const capitalise = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
+export const capitalise = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
 
 /** The change of a row of `parts.ejs` since the same part of the previous period. */
 export const changeSince = (quantity: string, before = '0') => ({

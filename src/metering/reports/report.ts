@@ -37,9 +37,6 @@ export function parseUsageRequest(query: object, now: Date, viewer: Pick<Viewer,
   requireOnce(query);
   const { range, sum, ...request } = parseInput(usageQuerySchema, query);
   const { hour } = range === 'day' ? parseInput(rangeSchemas.day, query) : {};
-  const values = Object.entries(query).filter(([name]) => name.startsWith(DIMENSION));
-  for (const [name, value] of values)
-    parseInput(z.object({ [name]: dimensionValue }), { [name]: value as unknown });
   const showsKeys = viewer.home === '/dashboard';
   return {
     ...request,
@@ -53,10 +50,20 @@ export function parseUsageRequest(query: object, now: Date, viewer: Pick<Viewer,
     hour,
     isSum: sum === '1' && range === 'month',
     period: parsePeriod(range, query, now),
-    values: Object.fromEntries(
-      values.map(([name, value]) => [name.slice(DIMENSION.length), value as string]),
-    ),
+    values: parseValues(query),
   };
+}
+
+/** By dimension. */
+export function parseValues(query: object): Record<string, string> {
+  const given = Object.entries(query).filter(([name]) => name.startsWith(DIMENSION));
+  const values = parseInput(
+    z.object(Object.fromEntries(given.map(([name]) => [name, dimensionValue]))),
+    query,
+  );
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name.slice(DIMENSION.length), value]),
+  );
 }
 
 export type UsageReport = Awaited<ReturnType<typeof readReport>>;

@@ -14,6 +14,7 @@ import {
   fieldError,
   newForm,
   textField,
+  tryQuery,
   type FormFields,
   type FormState,
 } from '../../../core/pages/form.js';
@@ -61,7 +62,9 @@ export function membersPages(deps: PageDeps): Router {
 
   router.get('/members', async (req, res) => {
     const { orgId, role, userId } = sessionOf(res);
-    const { search, cursor } = readList(req);
+    const query = req.query as FormFields;
+    const { form, result } = await tryQuery(res, query, async () => readList(query));
+    const { search, cursor } = result ?? {};
     const after = cursor === undefined ? undefined : decodeCursor(cursor);
     const rows = await listMembers(db.orm, orgId, { after, search, limit: PAGE_SIZE });
     const { page: members, nextCursor } = cutPage(rows, PAGE_SIZE, (last) => toCursor(last.email));
@@ -75,6 +78,7 @@ export function membersPages(deps: PageDeps): Router {
       })),
       memberCount: rows[0]?.memberCount ?? (await countMembers(db.orm, orgId)),
       search,
+      form,
       isOnlyOwner: role === 'owner' && !(await hasOtherOwner(db.orm, orgId, userId)),
       isManager: isManager(role),
       isFactorRequired: sessionOf(res).requireSecondFactor,
@@ -275,8 +279,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
   });
 }
 
-function readList(req: Request): { search: string | undefined; cursor: string | undefined } {
-  const query = req.query as FormFields;
+function readList(query: FormFields): { search: string | undefined; cursor: string | undefined } {
   const search = textField(query, 'search')?.trim();
   const { search: checked, cursor } = parseInput(listSchema, {
     search: search === '' ? undefined : search,

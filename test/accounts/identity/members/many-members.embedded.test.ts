@@ -58,6 +58,11 @@ it('a page of 10,000 members and a search among them need few queries', async ()
     expect(queries.mock.calls.length).toBeLessThanOrEqual(7);
     queries.mockRestore();
   }
+  const wrong = await owner.browser.get(`/dashboard/members?search=${'x'.repeat(255)}`, html);
+  expect([wrong.status, wrong.text]).toEqual([
+    400,
+    expect.stringMatching(/field-search-error">Must be 1 to 254/),
+  ]);
   const { text } = await owner.browser.get('/dashboard/members?search=NR99', html);
   expect(emailsIn(text)).toHaveLength(50);
   expect(text).toContain('search=NR99&amp;cursor=');
