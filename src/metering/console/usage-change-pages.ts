@@ -116,10 +116,11 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
         hrefsOf: (event) => {
           const { product, mode } = placeOf(event);
           const day = event.occurredAt.slice(0, 10);
+          const entered = event.receivedAt.slice(0, 10);
           return {
             key: `${base}/keys`,
             day: toAddress(path, { product, mode, from: day, to: day }),
-            ledger: toAddress(`${base}/credits`, { mode }),
+            ledger: toAddress(`${base}/credits#ledger`, { product, mode, from: entered, to: entered }),
           };
         },
       },

@@ -113,11 +113,12 @@ function readPanel(
     hrefsOf: (event: EventRow) => {
       const { month: _month, ...place } = placeOf(event);
       const date = event.occurredAt.slice(0, 10);
+      const entered = event.receivedAt.slice(0, 10);
       return {
         key: `${home}/api-keys/${event.apiKeyId}`,
         day: toAddress(path, { ...place, range: 'day', date }),
         ledger: shows('credits')
-          ? toAddress(`${home}/credits/ledger`, { ...place, range: undefined, from: date, to: date })
+          ? toAddress(`${home}/credits/ledger`, { ...place, range: undefined, from: entered, to: entered })
           : undefined,
       };
     },
