@@ -227,7 +227,7 @@ const isRollover = (value: Record<string, unknown>): boolean => 'percent' in val
 function write(value: unknown): string {
   if (Array.isArray(value)) return value.map(write).join(value.some(isFields) ? '; ' : ', ') || 'none';
   if (!isFields(value)) {
-    const text = value === null ? 'none' : String(value as string | number | boolean);
+    const text = value === null ? 'none' : `${value as string}`;
     return text.replace(/^P(\d+)D$/, (_, days) => formatCount(Number(days), 'day'));
   }
   if (isRollover(value)) return `${write(value.percent)}% for ${write(value.for)}`;
