@@ -21,7 +21,7 @@ import { unknownRoute } from './core/http/unknown-route.js';
 import { pageErrorHandler } from './core/pages/error-page.js';
 import { sendFavicon } from './core/pages/layout.js';
 import { mountRoutes } from './core/reference/define-route.js';
-import { createConsoleFrame, createFrame } from './dashboard/frame.js';
+import { createFrame } from './dashboard/frame.js';
 import { createReadiness, type ReadinessWatch } from './health/readiness.js';
 import { healthRoutes } from './health/routes.js';
 import {
@@ -91,12 +91,7 @@ export function createApp(
   );
   app.use('/favicon.ico', jsonHeaders, sendFavicon);
   app.use(ready);
-  const sections = products.flatMap((product) => product.sections);
-  const readConsole = createConsoleFrame(
-    context,
-    products.flatMap((product) => product.consoleSections),
-  );
-  const readFrame = createFrame(context, sections, readConsole);
+  const readFrame = createFrame(context, products);
   app.use('/portal', portalRouter(context, { products, services }));
   app.use(dashboardRoutes(context, { products, services }, sessionKeys, readFrame, options));
   app.use('/operator', jsonHeaders, operatorRouter(context, products));

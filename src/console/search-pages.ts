@@ -34,9 +34,11 @@ export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): 
   const pages = [
     ...listConsoleSections(deps, sections),
     ...actions,
-    ...listPlaces(deps)
-      .filter(({ isAction, words }) => isAction || words)
-      .map(({ label, words }) => ({ href: CONSOLE, label, words, note: 'choose the customer' })),
+    ...[...listActions(deps), ...listTabs(deps).filter(({ words }) => words)].map((place) => ({
+      ...place,
+      href: CONSOLE,
+      note: 'choose the customer',
+    })),
     ...signals.map(({ id, label }) => ({
       href: toAddress(CONSOLE, { signal: id }),
       label: `Customers: ${label}`,
@@ -117,19 +119,16 @@ function createInvitationFinder({ db, clock }: ConsoleDeps): FindForOperator {
   };
 }
 
-type Place = Pick<CustomerTab, 'label' | 'path' | 'words'> & { isAction?: boolean };
+type Place = Pick<CustomerTab, 'label' | 'path' | 'words'>;
 
-const listPlaces = (deps: ConsoleDeps): Place[] => [
-  ...listTabs(deps).slice(1),
-  ...[
-    ...deps.summaries.flatMap(({ actions = [] }) => actions),
-    { label: 'Invite a member', path: '/invite' },
-  ].map((action) => ({ ...action, isAction: true })),
+const listActions = ({ summaries }: ConsoleDeps): Place[] => [
+  ...summaries.flatMap(({ actions = [] }) => actions),
+  { label: 'Invite a member', path: '/invite' },
 ];
 
 /** Words of a tab or an action, and a part of a customer's name, in any order: `grant credits northwind`. */
 function createCustomerPageFinder(deps: ConsoleDeps): FindForOperator {
-  const places = listPlaces(deps);
+  const places = [...listTabs(deps).slice(1), ...listActions(deps)];
   const has = ({ label, words = '' }: Place, word: string) =>
     beginsWord(`${label} ${words}`.toLowerCase(), word);
   return async (query) => {

@@ -47,9 +47,13 @@ const MAX_CHOICES = 100;
 /** An operator without an Organization has the console's menu on the account pages, too. */
 export function createFrame(
   { db }: Pick<Context, 'db'>,
-  sections: readonly Section[],
-  readConsole: ReadFrame,
+  products: readonly { sections: Section[]; consoleSections: ConsoleSection[] }[],
 ): ReadFrame {
+  const sections = products.flatMap((product) => product.sections);
+  const readConsole = createConsoleFrame(
+    { db },
+    products.flatMap((product) => product.consoleSections),
+  );
   return async (res, section) => {
     const me = res.locals.session as SessionPrincipal | undefined;
     const person = (res.locals.person as SessionPerson | undefined) ?? me;

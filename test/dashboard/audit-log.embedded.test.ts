@@ -189,7 +189,7 @@ describe('an entry', () => {
     [
       'organization.updated',
       { before: { marketAccess: 'trade' }, after: { marketAccess: 'read' } },
-      'Set market access to read',
+      'Set market access to reduce only',
     ],
     [
       'organization.updated',
@@ -245,7 +245,7 @@ describe('an entry', () => {
       },
       'Definition, grants, credits, rollover 50% for 30 days Definition, entitlements, api, product slug api Definition, entitlements, api, limits, 1 quantity 5, window calendar_day',
     ],
-    ['credits.granted', { after: { rollover: { for: 'P1D', percent: 5 } } }, 'Rollover 5% for 1 day'],
+    ['credits.granted', { after: { rollover: { for: 'P7D', percent: 5 } } }, 'Rollover 5% for 7 days'],
     ['api_key.created', { name: 5, livemode: null }, 'Created the API key target'],
     ['member.role_changed', {}, 'Changed the role of target'],
     ['constructor', { __proto__: null }, 'Constructor : target'],

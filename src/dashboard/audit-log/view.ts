@@ -3,7 +3,6 @@ import { findPeople, listAuditRows, type AuditRow } from '../../accounts/audit/q
 import { findOperatorNames } from '../../accounts/identity/users/queries.js';
 import type { Orm } from '../../core/db/client.js';
 import { parseNumbersAsText } from '../../core/http/json.js';
-import { formatCount } from '../../core/pages/format.js';
 import { isUuid } from '../../core/http/request.js';
 import { linkTo, nameTargets, toSentence, toText, type Wording } from '../../accounts/audit/wording.js';
 
@@ -134,15 +133,12 @@ function toFacts({ before, after, ...others }: Record<string, unknown>): Fact[] 
   return [
     ...toChanges(readDefinition(before), readDefinition(after)),
     ...Object.entries(others).flatMap(([name, value]) =>
-      Array.isArray(value) && value.length > 0 && value.every(isChange)
-        ? value.flatMap(toFacts)
+      name === 'changes' && Array.isArray(value)
+        ? value.filter(isFields).flatMap(toFacts)
         : listFacts(name, value),
     ),
   ];
 }
-
-const isChange = (value: unknown): value is Record<string, unknown> =>
-  isFields(value) && 'before' in value && 'after' in value;
 
 /** A plan is logged with its definition as JSON text. */
 function readDefinition(fields: unknown): unknown {
@@ -164,14 +160,9 @@ function toChanges(before: unknown, after: unknown): Fact[] {
     return [...names].flatMap((name) => listChanged(toWords(name), before[name], after[name]));
   }
   if (before !== undefined && after !== undefined) return listChanged('Change', before, after);
-  const both = { ...(before === undefined ? {} : { before }), ...(after === undefined ? {} : { after }) };
-  return Object.entries(both).flatMap(([name, fields]) =>
-    isFields(fields)
-      ? Object.entries(fields).flatMap(([field, value]) =>
-          listFacts(name === 'before' ? `${field} before` : field, value),
-        )
-      : [fact(name, fields)],
-  );
+  const [name, end, side] = after === undefined ? ['before', ' before', before] : ['after', '', after];
+  if (!isFields(side)) return side === undefined ? [] : [fact(name, side)];
+  return Object.entries(side).flatMap(([field, value]) => listFacts(field + end, value));
 }
 
 /** Lists changed fields of objects and lists one by one. */
@@ -226,14 +217,8 @@ const isRollover = (value: Record<string, unknown>): boolean => 'percent' in val
 
 function write(value: unknown): string {
   if (Array.isArray(value)) return value.map(write).join(value.some(isFields) ? '; ' : ', ') || 'none';
-  if (!isFields(value)) {
-    const text = value === null ? 'none' : `${value as string}`;
-    return text.replace(/^P(\d+)D$/, (_, days) => formatCount(Number(days), 'day'));
-  }
-  if (isRollover(value)) return `${write(value.percent)}% for ${write(value.for)}`;
-  return (
-    Object.entries(value)
-      .map(([name, own]) => `${toWords(name)} ${write(own)}`)
-      .join(', ') || 'none'
-  );
+  if (!isFields(value)) return `${(value as string | null) ?? 'none'}`;
+  if (isRollover(value)) return `${write(value.percent)}% for ${write(value.for).slice(1, -1)} days`;
+  const parts = Object.entries(value).map(([name, own]) => `${toWords(name)} ${write(own)}`);
+  return parts.join(', ') || 'none';
 }

@@ -121,18 +121,12 @@ async function showCredits(deps: ConsoleDeps, req: Request, res: Response): Prom
   const { customer, mode, id, now } = await readAccount(deps, req);
   const path = base(customer.slug);
   const ledger = { path: `${path}#ledger`, csvPath: `${path}.csv` };
-  await renderCustomer(
-    deps,
-    req,
-    res,
-    { view: 'metering/console/credits', tab: 'credits', title: 'Credits', notices },
-    customer,
-    {
-      ...(await readLedgerView(deps, res, customer.id, readQuery(req), ledger)),
-      account: await readAccountView(deps.db.orm, id, now),
-      grantHref: toAddress(`${path}/grant`, { mode }),
-    },
-  );
+  const page = { view: 'metering/console/credits', tab: 'credits', title: 'Credits', notices };
+  await renderCustomer(deps, req, res, page, customer, {
+    ...(await readLedgerView(deps, res, customer.id, readQuery(req), ledger)),
+    account: await readAccountView(deps.db.orm, id, now),
+    grantHref: toAddress(`${path}/grant`, { mode }),
+  });
 }
 
 const done = (customer: Organization, mode: string, word: keyof typeof notices) =>

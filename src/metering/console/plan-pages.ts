@@ -148,28 +148,23 @@ function addPlanForm(
     const isBehind = versions.some((row) => row.version !== plan!.version && row.organizations > 0);
     const all = await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
     const current = all.filter(({ archivedAt }) => archivedAt === null);
-    await renderPage(
-      deps,
-      req,
-      res,
-      { view: 'metering/console/plan', title, section: 'plans', notices },
-      {
-        form: startForm(form, plan ? toFields(plan, readQuery(req).as === 'yaml') : newFields(req)),
-        plan,
-        ...shown,
-        ...limitOptions,
-        rowKinds: planRows,
-        rowNumbers,
-        /** A product that the plan has is not chosen again. */
-        kept: await readProducts(orm, plan ? slugsIn(plan.definition) : []),
-        products: toNamedOptions(current),
-        /** Credits pay for these. */
-        priced: toNamedOptions(current.filter(({ creditPrice }) => creditPrice !== null)),
-        versions,
-        effect:
-          plan && isBehind && (await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now())),
-      },
-    );
+    const page = { view: 'metering/console/plan', title, section: 'plans', notices };
+    await renderPage(deps, req, res, page, {
+      form: startForm(form, plan ? toFields(plan, readQuery(req).as === 'yaml') : newFields(req)),
+      plan,
+      ...shown,
+      ...limitOptions,
+      rowKinds: planRows,
+      rowNumbers,
+      /** A product that the plan has is not chosen again. */
+      kept: await readProducts(orm, plan ? slugsIn(plan.definition) : []),
+      products: toNamedOptions(current),
+      /** Credits pay for these. */
+      priced: toNamedOptions(current.filter(({ creditPrice }) => creditPrice !== null)),
+      versions,
+      effect:
+        plan && isBehind && (await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now())),
+    });
   };
   addForm(router, path, {
     async act(req, res, fields) {

@@ -11,7 +11,7 @@ import { sendCsv } from '../../core/pages/csv.js';
 import { fieldError, readQuery, type FormFields } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { DAY_MS } from '../../core/time.js';
-import { listEventsFrom } from '../events/event-queries.js';
+import { listEventsFrom, type EventRow } from '../events/event-queries.js';
 import { parseEventsRequest, readEventPage } from '../events/events.js';
 import { listRotations } from '../events/page-queries.js';
 import { rangeSchemas } from '../events/page-schema.js';
@@ -103,30 +103,18 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
   const kept = { product: product?.slug, mode, subject, key: key?.id, from: query.from, to: query.to };
   const link = (change: Query) => toAddress(path, { ...kept, idempotencyKey, cursor, ...change });
   const lookUp = await readLookUp(orm, { orgId: customer.id, mode: undefined, subject: undefined }, query);
-  const panel =
-    lookUp &&
-    toEventPanel(
-      lookUp,
-      {
-        link,
-        rows: events,
-        owner: 'This customer',
-        showsKeys: true,
-        mayCorrect: true,
-        hrefsOf: (event) => {
-          const { product, mode } = placeOf(event);
-          const day = event.occurredAt.slice(0, 10);
-          const entered = event.receivedAt.slice(0, 10);
-          return {
-            key: `${base}/keys`,
-            day: toAddress(path, { product, mode, from: day, to: day }),
-            ledger: toAddress(`${base}/credits#ledger`, { product, mode, from: entered, to: entered }),
-          };
-        },
-      },
-      query.correct,
-      typed,
-    );
+  const hrefsOf = (event: EventRow) => {
+    const { product, mode } = placeOf(event);
+    const [day, entered] = [event.occurredAt.slice(0, 10), event.receivedAt.slice(0, 10)];
+    return {
+      key: `${base}/keys`,
+      day: toAddress(path, { product, mode, from: day, to: day }),
+      ledger: toAddress(`${base}/credits#ledger`, { product, mode, from: entered, to: entered }),
+    };
+  };
+  const rights = { owner: 'This customer', showsKeys: true, mayCorrect: true } as const;
+  const around = { link, rows: events, hrefsOf, ...rights };
+  const panel = lookUp && toEventPanel(lookUp, around, query.correct, typed);
   const options = toProductOptions(products);
   const notices = { corrected: 'The event is corrected.' };
   const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };

@@ -140,25 +140,24 @@ function alertLevel(entry: LoggedAction) {
 }
 
 /** Absent fields mean a default. */
-const terms: [string, string, string, ((value: string) => string)?][] = [
+const terms: [string, string, string, (value: string, nameOfPlan: (slug: string) => string) => string][] = [
   ['kind', 'kind', '', (kind) => toWords(kind).toLowerCase()],
   ['unitCap', 'cap', 'the product’s', formatDecimal],
   ['thresholds', 'thresholds', defaultThresholds.join(', '), (thresholds) => thresholds || 'none'],
   ['startsAt', 'start', '', (at) => formatTime(new Date(at))],
   ['endsAt', 'end', 'none', (at) => formatTime(new Date(at))],
   ['features', 'features', 'the product’s', (features) => features.split('\n').join(', ')],
-  ['plan', 'set by', 'hand'],
+  ['plan', 'set by', 'hand', (plan, nameOf) => `the plan ${nameOf(plan)}`],
 ];
 
 export function listTermChanges(before: unknown, after: unknown, nameOfPlan: (slug: string) => string) {
-  const write = (value: unknown, none: string, format: (value: string) => string) =>
-    value === null ? 'none' : typeof value === 'string' ? format(value) : none;
-  const changes = terms.flatMap(
-    ([name, label, none, format = (plan: string) => `the plan ${nameOfPlan(plan)}`]) => {
-      const [was, will] = [before, after].map((fields) => write(fieldOf(fields, name), none, format));
-      return was === will ? [] : [{ label, was: was!, will: will! }];
-    },
-  );
+  const changes = terms.flatMap(([name, label, none, format]) => {
+    const [was, will] = [before, after].map((fields) => {
+      const value = fieldOf(fields, name);
+      return value === null ? 'none' : typeof value === 'string' ? format(value, nameOfPlan) : none;
+    });
+    return was === will ? [] : [{ label, was: was!, will: will! }];
+  });
   const [was, will] = [before, after].map((fields) => readLimits(textOf(fields, 'limits')));
   return [...compareLimits(was, will).map(writeLimitChange), ...changes];
 }

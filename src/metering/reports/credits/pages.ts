@@ -89,8 +89,6 @@ const ledgerSchema = z.object({
   cursor: z.string().optional(),
 });
 
-const filterNames = ['product', 'grant', 'kind', 'from', 'to'];
-
 /** `to` is the form's last day. */
 export function parseLedger(query: FormFields) {
   requireOnce(query);
@@ -156,12 +154,8 @@ export async function readLedgerView(
     const page = await readPage({ orm, clock }, orgId, input);
     return { ...page, ...input, hasBalance: hasBalance(input.filter) };
   });
-  const named = (names: string[]) =>
-    Object.fromEntries(Object.entries(query).filter(([name]) => names.includes(name))) as Record<
-      string,
-      string
-    >;
-  const [filters, kept] = [named(filterNames), named(['mode', ...filterNames])];
+  const { cursor: _cursor, done: _done, ...kept } = query as Record<string, string>;
+  const { mode: _mode, ...filters } = kept;
   const products = await readProducts({ orm, clock }, orgId, shown);
   return {
     form,
@@ -191,18 +185,10 @@ export async function sendLedger(
   query: FormFields,
 ): Promise<void> {
   const { mode, filter } = parseLedger(query);
+  const balance = hasBalance(filter) ? ['balance'] : [];
   await sendCsv(log, req, res, {
     filename: `credits-${mode}.csv`,
-    columns: [
-      'at',
-      'hour',
-      'kind',
-      'product',
-      'grant_key',
-      'amount',
-      'mode',
-      ...(hasBalance(filter) ? ['balance'] : []),
-    ],
+    columns: ['at', 'hour', 'kind', 'product', 'grant_key', 'amount', 'mode', ...balance],
     pieces: exportEntries({ orm: db.orm, clock }, accountOf(orgId, mode), filter),
   });
 }
