@@ -217,7 +217,8 @@ const isRollover = (value: Record<string, unknown>): boolean => 'percent' in val
 
 function write(value: unknown): string {
   if (Array.isArray(value)) return value.map(write).join(value.some(isFields) ? '; ' : ', ') || 'none';
-  if (!isFields(value)) return `${(value as string | null) ?? 'none'}`;
+  if (value === null) return 'none';
+  if (!isFields(value)) return typeof value === 'string' ? value : JSON.stringify(value);
   if (isRollover(value)) return `${write(value.percent)}% for ${write(value.for).slice(1, -1)} days`;
   const parts = Object.entries(value).map(([name, own]) => `${toWords(name)} ${write(own)}`);
   return parts.join(', ') || 'none';
