@@ -157,6 +157,7 @@ describe('the credits page', () => {
     const { text } = await browser.get('/dashboard/usage', html);
     expect(readText(text)).toMatch(/Credits burned 60 .*credits by day and product/);
     expect(text).toMatch(/data-label="[^"]*: 60 credits/);
+    expect(text).toMatch(/data-label="Share of credits">100\.0%<svg class="meter"/);
     expect(readText(text)).toMatch(
       /Name Quantity Credits Share of credits Tokens 30 calls 60 100\.0% Free calls 4 calls Free/,
     );
@@ -188,7 +189,9 @@ describe('the credits page', () => {
       .from(creditEntries)
       .where(eq(creditEntries.orgId, organization.id));
     await database.db.orm.insert(creditEntries).values({ ...entry!, kind: 'return', amount: '1.25' });
-    expect(await open('/ledger')).toMatch(/Corrected Tokens Overdraft \+1\.25/);
+    expect(await open('/ledger')).toMatch(
+      /A correction has the time of the usage that it corrects.* Corrected Tokens Overdraft \+1\.25/,
+    );
   });
 
   it('projects how long the balance lasts once a day has burned credits, counting the ends of grants', async () => {
