@@ -91,8 +91,7 @@ export function createApp(
   );
   app.use('/favicon.ico', jsonHeaders, sendFavicon);
   app.use(ready);
-  const sections = products.flatMap((product) => product.sections);
-  const readFrame = createFrame(context, sections);
+  const readFrame = createFrame(context, products);
   app.use('/portal', portalRouter(context, { products, services }));
   app.use(dashboardRoutes(context, { products, services }, sessionKeys, readFrame, options));
   app.use('/operator', jsonHeaders, operatorRouter(context, products));

@@ -28,6 +28,8 @@ export interface CustomerTab {
   /** Relative to the customer's page. */
   path: string;
   label: string;
+  /** Synonyms for the search. */
+  words?: string;
   /** The overview shows this beside the label. */
   read?(orm: Orm, customer: Organization, nowMs: number): Promise<TabState>;
 }

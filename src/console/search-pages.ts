@@ -10,7 +10,7 @@ import { pageRouter } from '../core/pages/layout.js';
 import { listConsoleSections, type ConsoleSection } from '../dashboard/frame.js';
 import { findPages, MAX_HITS, showSearch, type FindForOperator } from '../dashboard/search/search.js';
 import { listCustomers, ownSignals } from './customer-queries.js';
-import { addressOf, CONSOLE, listTabs, PEOPLE, type ConsoleDeps } from './page.js';
+import { addressOf, CONSOLE, listTabs, PEOPLE, type ConsoleDeps, type CustomerTab } from './page.js';
 
 /** Every key begins with `org_live_` or `org_test_`. */
 const MIN_PREFIX = 10;
@@ -34,6 +34,11 @@ export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): 
   const pages = [
     ...listConsoleSections(deps, sections),
     ...actions,
+    ...[...listActions(deps), ...listTabs(deps).filter(({ words }) => words)].map((place) => ({
+      ...place,
+      href: CONSOLE,
+      note: 'choose the customer',
+    })),
     ...signals.map(({ id, label }) => ({
       href: toAddress(CONSOLE, { signal: id }),
       label: `Customers: ${label}`,
@@ -114,14 +119,18 @@ function createInvitationFinder({ db, clock }: ConsoleDeps): FindForOperator {
   };
 }
 
+type Place = Pick<CustomerTab, 'label' | 'path' | 'words'>;
+
+const listActions = ({ summaries }: ConsoleDeps): Place[] => [
+  ...summaries.flatMap(({ actions = [] }) => actions),
+  { label: 'Invite a member', path: '/invite' },
+];
+
 /** Words of a tab or an action, and a part of a customer's name, in any order: `grant credits northwind`. */
 function createCustomerPageFinder(deps: ConsoleDeps): FindForOperator {
-  const actions = [
-    ...deps.summaries.flatMap((summary) => summary.actions ?? []),
-    { label: 'Invite a member', path: '/invite' },
-  ];
-  const places = [...listTabs(deps).slice(1), ...actions];
-  const has = ({ label }: { label: string }, word: string) => beginsWord(label.toLowerCase(), word);
+  const places = [...listTabs(deps).slice(1), ...listActions(deps)];
+  const has = ({ label, words = '' }: Place, word: string) =>
+    beginsWord(`${label} ${words}`.toLowerCase(), word);
   return async (query) => {
     const words = query
       .toLowerCase()

@@ -44,10 +44,20 @@ const lastSections: Section[] = [
 
 const MAX_CHOICES = 100;
 
-export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Section[]): ReadFrame {
+/** An operator without an Organization has the console's menu on the account pages, too. */
+export function createFrame(
+  { db }: Pick<Context, 'db'>,
+  products: readonly { sections: Section[]; consoleSections: ConsoleSection[] }[],
+): ReadFrame {
+  const sections = products.flatMap((product) => product.sections);
+  const readConsole = createConsoleFrame(
+    { db },
+    products.flatMap((product) => product.consoleSections),
+  );
   return async (res, section) => {
     const me = res.locals.session as SessionPrincipal | undefined;
     const person = (res.locals.person as SessionPerson | undefined) ?? me;
+    if (!me && person?.isOperator) return readConsole(res, section);
     const shown = me && !me.isArchived ? await listSections(db.orm, sections, me) : [];
     const organizations = person ? await listOrganizationsOf(db.orm, person.userId, MAX_CHOICES + 1) : [];
     return {

@@ -39,7 +39,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await page.getByRole('button', { name: 'Create endpoint' }).click();
     await page.getByText('Must not be a private or reserved address.').first().waitFor();
     expect(await page.getByRole('checkbox', { name: /api_key\.created/ }).isChecked()).toBe(true);
-    await page.getByRole('radio', { name: /^All event types/ }).check();
+    await page.getByRole('radio', { name: /^All current event types/ }).check();
     expect(await page.getByRole('checkbox', { name: /api_key\.created/ }).isVisible()).toBe(false);
     await page.getByLabel('URL').fill(receiver.url);
     await page.getByRole('button', { name: 'Create endpoint' }).click();

@@ -665,8 +665,13 @@ it('creates a customer, but never the same one twice', async () => {
   expect((await post('/console/new-customer', { name: 'x', slug: 'Ünicode' })).status).toBe(400);
   const email = 'owner@polaris.example';
   const invited = await post('/console/new-customer', { name: 'Polaris', slug: 'polaris', email });
-  expect(invited.text).toContain('<a href="/console/customers/polaris"><bdi>Polaris</bdi></a> was created.');
+  expect(invited.text).toMatch(/class="alert"\s+data-tone="good"[^]*?Polaris was created\./);
+  expect(invited.text).toContain('primary" href="/console/customers/polaris">Open <bdi>Polaris</bdi></a>');
   const form = await open('/console/new-customer');
+  expect(form).not.toContain('Positions stay until they settle');
+  expect(await open('/console/customers/polaris/settings')).toMatch(
+    /Positions stay until they settle[^]*>Reduce only</,
+  );
   expect(form.indexOf('name="plan"')).toBeLessThan(form.indexOf('name="marketAccess"'));
   const [row] = await database.db.orm.select().from(organizations).where(eq(organizations.slug, 'initech'));
   expect(row).toMatchObject({ name: 'Initech', marketAccess: 'none' });
@@ -764,7 +769,9 @@ describe('a customer', () => {
     for (const marketAccess of ['read', 'none', 'trade'] as const) {
       expect((await post(path, { name: 'Acme', marketAccess })).status).toBe(303);
       expect([await chosen(), await stored()]).toEqual([marketAccess, marketAccess]);
-      expect(await open(`${customerPath}/audit-log`)).toContain(`et market access to ${marketAccess}`);
+      expect(await open(`${customerPath}/audit-log`)).toContain(
+        `et market access to ${marketAccess === 'read' ? 'reduce only' : marketAccess}`,
+      );
     }
     const rows = await auditOf(database.db, id);
     expect(rows.map(({ actor }) => actor)).toEqual(rows.map(() => `operator:${operator.email}`));

@@ -214,7 +214,10 @@ describe.runIf(isEmbedded)('an operator', () => {
     await browser.signIn(person.email);
     expect((await open('/dashboard/account', browser)).text).not.toContain('/console');
     await makeOperator(service, person.id);
-    expect((await open('/dashboard/account', browser)).text).toContain('href="/console"');
+    const own = (await open('/dashboard/account', browser)).text;
+    // The console's menu and search.
+    for (const part of ['href="/console/plans"', 'href="/console/search"']) expect(own).toContain(part);
+    expect(own).not.toContain('Ask an owner or admin to invite');
     expect((await open('/console')).text).toContain('href="/dashboard/account"');
   });
 });

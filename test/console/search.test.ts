@@ -59,6 +59,18 @@ it('finds open invitations, and the pages and actions of a customer', async () =
   expect((await search('fjord webhooks')).links).toContain(`${at}/webhooks`);
   expect((await search('Grant credits to Fjord')).links).toContain(`${at}/credits/grant`);
   expect((await search('webhooks')).links).toContain('/console?signal=webhooks');
+  for (const [q, href, words] of [
+    ['grant', '/console', 'Grant credits'],
+    ['change plan', '/console', 'Change plan'],
+    ['halt', '/console', 'Trading'],
+    ['new plan', '/console/new-plan', 'New plan'],
+    ['new product', '/console/new-product', 'New product'],
+  ] as const) {
+    const found = await search(q);
+    expect(found.text).toContain(`<a href="${href}"><bdi>${words}</bdi>`);
+    if (href === '/console') expect(found.text).toContain('choose the customer');
+  }
+  expect((await search('fjord halt')).links).toContain(`${at}/trading`);
   expect((await search('webhooks nobody')).links).not.toContain(`${at}/webhooks`);
 });
 

@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { recordAudit, type AuditEntry } from '../../src/accounts/audit/audit.js';
 import { genesisHash, hashRow } from '../../src/accounts/audit/chain.js';
 import { operators } from '../../src/accounts/identity/table.js';
+import { plans } from '../../src/metering/plans/table.js';
 import { memberships, users } from '../../src/accounts/organizations/table.js';
 import { addMember, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
@@ -188,7 +189,7 @@ describe('an entry', () => {
     [
       'organization.updated',
       { before: { marketAccess: 'trade' }, after: { marketAccess: 'read' } },
-      'Set market access to read',
+      'Set market access to reduce only',
     ],
     [
       'organization.updated',
@@ -219,6 +220,32 @@ describe('an entry', () => {
       "Set the operator's trading switch to reduce only: bad fills",
     ],
     ['thing.never_seen', { any: [{}] }, 'Thing never seen : target'],
+    [
+      'thing.never_seen',
+      { any: [{ a: 1, b: [2, 3] }, {}], none: [] },
+      'Any, 1, a 1 Any, 1, b 2, 3 Any, 2 none None none',
+    ],
+    [
+      'usage.corrected',
+      { corrections: 1, changes: [{ before: '17', after: '16', reason: 'Sent twice', livemode: true }] },
+      'Corrected the event target : 17 → 16 Details of entry',
+    ],
+    [
+      'usage.corrected',
+      { changes: [{ before: '17', after: '16', reason: 'Sent twice' }] },
+      'Change 17 → became 16 Reason Sent twice',
+    ],
+    [
+      'plan.created',
+      {
+        after: {
+          definition:
+            '{"grants":[{"key":"credits","amount":1000.10,"rollover":{"for":"P30D","percent":50}}],"entitlements":[{"productSlug":"api","limits":[{"quantity":5,"window":"calendar_day"}]}]}',
+        },
+      },
+      'Definition, grants, credits, rollover 50% for 30 days Definition, entitlements, api, product slug api Definition, entitlements, api, limits, 1 quantity 5, window calendar_day',
+    ],
+    ['credits.granted', { after: { rollover: { for: 'P7D', percent: 5 } } }, 'Rollover 5% for 7 days'],
     ['api_key.created', { name: 5, livemode: null }, 'Created the API key target'],
     ['member.role_changed', {}, 'Changed the role of target'],
     ['constructor', { __proto__: null }, 'Constructor : target'],
@@ -231,9 +258,23 @@ describe('an entry', () => {
 
   it('of a plan’s grant names the plan, not the key that the service made', async () => {
     const target = 'plan:credits:2026-11-24T15:36:01.759Z';
-    await write({ action: 'credits.granted', details: { after: { amount: '5' }, livemode: true }, target });
+    const at = new Date();
+    await database.db.orm
+      .insert(plans)
+      .values({ slug: 'team', name: 'Team for 2', version: 1, createdAt: at, updatedAt: at });
+    await write({
+      action: 'credits.granted',
+      details: { after: { amount: '5', plan: 'team' }, livemode: true },
+      target,
+    });
+    await write({
+      action: 'entitlement.changed',
+      target: 'api',
+      details: { before: { plan: 'team' }, after: {} },
+    });
     const { rows } = await page();
-    expect(rows[0]).toContain('Granted 5 live credits of the plan');
+    expect(rows[0]).toContain('Changed the entitlement to api : set by the plan Team for 2 → hand');
+    expect(rows[1]).toContain('Granted 5 live credits by the plan Team for 2');
   });
 
   it('names the operator, the service, former members and deleted people', async () => {

@@ -258,6 +258,10 @@ describe('/docs/search', async () => {
     expect((await linksOf('sso'))[0]).toContain('SingleSignOn');
   });
 
+  it('does not send people from the overview to the overview when nothing matches', async () => {
+    expect(await (await search('zzqqzz')).text()).toMatch(/Nothing matches\.[^]*or a task\.\s*<\/p>/);
+  });
+
   it('shows some results of each kind, and all of one', async () => {
     const some = await (await search('key')).text();
     expect(some).toMatch(/href="\/docs\/search\?q=key&amp;kind=Field">\d+ more/);

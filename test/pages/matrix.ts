@@ -469,6 +469,7 @@ const consolePages = [
   '/console/customers/{slug}/webhooks',
   '/console/customers/{slug}/webhooks/{id}',
   '/console/customers/{slug}/credits',
+  '/console/customers/{slug}/credits.csv',
   '/console/customers/{slug}/usage',
   '/console/customers/{slug}/usage.csv',
   '/console/customers/{slug}/trading',

@@ -79,6 +79,9 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
   const isFiltered = state !== undefined || mode !== undefined || q !== undefined;
   const isEmpty = count.total === 0 && !isFiltered;
   const last = count.newer + page.length;
+  const kept = { state, mode, q };
+  const first = count.newer > 0 ? encodeCursor(page[0]!.id) : undefined;
+  const nextCursor = last < count.total && page.length > 0 ? encodeCursor(page.at(-1)!.id) : undefined;
   const data = {
     canChange: canManage(res),
     budget: await showBudget(deps, res),
@@ -92,26 +95,13 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
     isEmpty,
     managers: isEmpty && !canManage(res) ? await listKeyManagers(deps.db.orm, orgId, MAX_MANAGERS) : [],
     pager: {
-      ...toPager(
-        path,
-        { state, mode, q },
-        {
-          cursor: count.newer > 0 ? encodeCursor(page[0]!.id) : undefined,
-          nextCursor: last < count.total && page.length > 0 ? encodeCursor(page.at(-1)!.id) : undefined,
-        },
-      ),
-      previous:
-        count.newer > 0 ? toAddress(path, { state, mode, q, before: encodeCursor(page[0]!.id) }) : undefined,
+      ...toPager(path, kept, { cursor: first, nextCursor }),
+      previous: first && toAddress(path, { ...kept, before: first }),
       position: page.length > 0 ? { first: count.newer + 1, last, total: count.total } : undefined,
     },
   };
-  await renderPage(
-    deps,
-    req,
-    res,
-    { view: 'accounts/api-keys/list', title: 'API keys', section: SECTION },
-    data,
-  );
+  const shown = { view: 'accounts/api-keys/list', title: 'API keys', section: SECTION };
+  await renderPage(deps, req, res, shown, data);
 }
 
 const TREND_HOURS = 24;

@@ -161,7 +161,7 @@ const singleSignOnChange = (after: unknown): string => {
 
 const accessChange = (after: unknown): string => {
   const access = textOf(after, 'marketAccess');
-  return access === '' ? '' : `set market access to ${access}`;
+  return access === '' ? '' : `set market access to ${access === 'read' ? 'reduce only' : access}`;
 };
 
 const correctChange = (after: unknown): string => {

@@ -12,8 +12,8 @@ export interface LoggedAction {
   email: string | null;
   /** The name behind a target that is a slug. */
   name?: string | undefined;
-  /** Likewise of an earlier target, which the details name. */
-  earlierName?: string | undefined;
+  /** Likewise of a slug in the details, whose field has the name of the noun. */
+  nameOf?: (noun: string, slug: string) => string;
 }
 
 type FindNames = (orm: Orm, slugs: readonly string[]) => Promise<{ slug: string; name: string }[]>;
@@ -42,18 +42,21 @@ export async function nameTargets<T extends Pick<LoggedAction, 'action' | 'targe
   orm: Orm,
   { names = {} }: Wording,
   rows: readonly T[],
-): Promise<(T & Pick<LoggedAction, 'name' | 'earlierName'>)[]> {
+): Promise<(T & Pick<LoggedAction, 'name' | 'nameOf'>)[]> {
   const finderOf = ({ action }: T) => own(names, action) ?? own(names, nounOf(action));
+  const mentions = rows.flatMap((row) => [
+    { find: finderOf(row), slug: row.target },
+    ...Object.entries(names).flatMap(([noun, find]) =>
+      [row.details.before, row.details.after].map((fields) => ({ find, slug: textOf(fields, noun) })),
+    ),
+  ]);
   const named = new Map<FindNames | undefined, Map<string, string>>();
-  for (const [find, some] of groupBy(rows, finderOf)) {
-    const slugs = new Set(some.flatMap((row) => [row.target, earlierTarget(row)]));
-    const found = find ? await find(orm, [...slugs]) : [];
-    named.set(find, toNames(found));
+  for (const [find, some] of groupBy(mentions, (mention) => mention.find)) {
+    const slugs = new Set(some.map(({ slug }) => slug).filter((slug) => slug !== ''));
+    named.set(find, toNames(find && slugs.size > 0 ? await find(orm, [...slugs]) : []));
   }
-  return rows.map((row) => {
-    const nameOf = (slug: string) => named.get(finderOf(row))?.get(slug);
-    return { ...row, name: nameOf(row.target), earlierName: nameOf(earlierTarget(row)) };
-  });
+  const nameOf = (noun: string, slug: string) => named.get(own(names, noun))?.get(slug) ?? slug;
+  return rows.map((row) => ({ ...row, name: named.get(finderOf(row))?.get(row.target), nameOf }));
 }
 
 /** Its field has the name of the action's noun. */

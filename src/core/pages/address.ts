@@ -1,13 +1,14 @@
 export type Query = Record<string, string | number | undefined>;
 
-/** Keeps the query that the address already has. */
+/** Keeps the query and the fragment that the address already has. */
 export function toAddress(address: string, query: Query): string {
-  const [path = '', given] = address.split('?');
+  const [page = '', fragment] = address.split('#');
+  const [path = '', given] = page.split('?');
   const params = new URLSearchParams(given);
   for (const [name, value] of Object.entries(query))
     if (value !== undefined && value !== '') params.set(name, String(value));
   const text = params.toString();
-  return text === '' ? path : `${path}?${text}`;
+  return (text === '' ? path : `${path}?${text}`) + (fragment === undefined ? '' : `#${fragment}`);
 }
 
 export const toPager = (

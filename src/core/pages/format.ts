@@ -31,6 +31,7 @@ const decimalsOf = (decimal: string): number => decimal.split('.')[1]?.length ??
 export function formatColumn(column: readonly (string | undefined)[]): (decimal: string) => string {
   const most = Math.max(...column.map((decimal = '') => decimalsOf(decimal)), 0);
   return (decimal) => {
+    if (decimal === '0') return decimal;
     const point = most > 0 && !decimal.includes('.') ? '.' : '';
     return formatQuantity(`${decimal}${point}${'0'.repeat(most - decimalsOf(decimal))}`);
   };

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { findPeople, listAuditRows, type AuditRow } from '../../accounts/audit/queries.js';
 import { findOperatorNames } from '../../accounts/identity/users/queries.js';
 import type { Orm } from '../../core/db/client.js';
+import { parseNumbersAsText } from '../../core/http/json.js';
 import { isUuid } from '../../core/http/request.js';
 import { linkTo, nameTargets, toSentence, toText, type Wording } from '../../accounts/audit/wording.js';
 
@@ -129,7 +130,28 @@ type FactValue = { text: string; isNone: boolean; href?: string } | { at: Date }
 type Fact = { label: string; value: FactValue } | { label: string; from: FactValue; to: FactValue };
 
 function toFacts({ before, after, ...others }: Record<string, unknown>): Fact[] {
-  return [...toChanges(before, after), ...Object.entries(others).map(([name, value]) => fact(name, value))];
+  return [
+    ...toChanges(readDefinition(before), readDefinition(after)),
+    ...Object.entries(others).flatMap(([name, value]) =>
+      name === 'changes' && Array.isArray(value)
+        ? value.filter(isFields).flatMap(toFacts)
+        : listFacts(name, value),
+    ),
+  ];
+}
+
+/** A plan is logged with its definition as JSON text. */
+function readDefinition(fields: unknown): unknown {
+  if (!isFields(fields) || typeof fields.definition !== 'string' || !fields.definition.startsWith('{'))
+    return fields;
+  return { ...fields, definition: parseNumbersAsText(fields.definition) };
+}
+
+/** Lists fields and items that have fields themselves one by one. */
+function listFacts(name: string, value: unknown): Fact[] {
+  const fields = toFields(value);
+  if (!fields || !Object.values(fields).some((own) => typeof own === 'object')) return [fact(name, value)];
+  return Object.entries(fields).flatMap(([own, part]) => listFacts(`${name}, ${toWords(own)}`, part));
 }
 
 function toChanges(before: unknown, after: unknown): Fact[] {
@@ -137,14 +159,10 @@ function toChanges(before: unknown, after: unknown): Fact[] {
     const names = new Set([...Object.keys(before), ...Object.keys(after)]);
     return [...names].flatMap((name) => listChanged(toWords(name), before[name], after[name]));
   }
-  const both = { ...(before === undefined ? {} : { before }), ...(after === undefined ? {} : { after }) };
-  return Object.entries(both).flatMap(([name, fields]) =>
-    isFields(fields)
-      ? Object.entries(fields).map(([field, value]) =>
-          fact(name === 'before' ? `${field} before` : field, value),
-        )
-      : [fact(name, fields)],
-  );
+  if (before !== undefined && after !== undefined) return listChanged('Change', before, after);
+  const [name, end, side] = after === undefined ? ['before', ' before', before] : ['after', '', after];
+  if (!isFields(side)) return side === undefined ? [] : [fact(name, side)];
+  return Object.entries(side).flatMap(([field, value]) => listFacts(field + end, value));
 }
 
 /** Lists changed fields of objects and lists one by one. */
@@ -159,7 +177,7 @@ function listChanged(path: string, before: unknown, after: unknown): Fact[] {
 /** Items of a list are named by their key or slug. */
 function toFields(value: unknown): Record<string, unknown> | undefined {
   if (value === undefined) return {};
-  if (!Array.isArray(value)) return isFields(value) ? value : undefined;
+  if (!Array.isArray(value)) return isFields(value) && !isRollover(value) ? value : undefined;
   if (!value.every(isFields)) return undefined;
   const nameOf = (item: object) => Object.entries(item).find(([name]) => /^key$|slug$/i.test(name))?.[1];
   return Object.fromEntries(value.map((item, i) => [nameOf(item) ?? i + 1, item] as [string, unknown]));
@@ -191,7 +209,17 @@ function toValue(value: unknown): FactValue {
     const at = time.test(value) ? new Date(value) : undefined;
     return at && !Number.isNaN(at.getTime()) ? { at } : { text: value, isNone: false };
   }
-  const isPlainList =
-    Array.isArray(value) && value.length > 0 && value.every((item) => typeof item !== 'object');
-  return { text: isPlainList ? value.join(', ') : JSON.stringify(value), isNone: false };
+  return { text: write(value), isNone: false };
+}
+
+/** The credits of a grant that live on after its end. */
+const isRollover = (value: Record<string, unknown>): boolean => 'percent' in value && 'for' in value;
+
+function write(value: unknown): string {
+  if (Array.isArray(value)) return value.map(write).join(value.some(isFields) ? '; ' : ', ') || 'none';
+  if (value === null) return 'none';
+  if (!isFields(value)) return typeof value === 'string' ? value : JSON.stringify(value);
+  if (isRollover(value)) return `${write(value.percent)}% for ${write(value.for).slice(1, -1)} days`;
+  const parts = Object.entries(value).map(([name, own]) => `${toWords(name)} ${write(own)}`);
+  return parts.join(', ') || 'none';
 }

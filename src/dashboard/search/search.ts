@@ -33,6 +33,7 @@ export interface FoundPage {
   label: string;
   /** Synonyms, in lower case. */
   words?: string | undefined;
+  note?: string | undefined;
 }
 
 /** Each word of the query is a part of the label or begins a synonym. */
@@ -42,7 +43,7 @@ export function findPages(query: string, pages: readonly FoundPage[]): SearchGro
     .filter(({ label, words = '' }) =>
       wanted.every((word) => label.toLowerCase().includes(word) || beginsWord(words, word)),
     )
-    .map(({ href, label }) => ({ href, name: label }));
+    .map(({ href, label, note }) => ({ href, name: label, note }));
   return { label: 'Pages', hits: hits.slice(0, MAX_HITS) };
 }
 

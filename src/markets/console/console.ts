@@ -8,12 +8,12 @@ import { serviceTradingPages } from './service-trading-pages.js';
 import { customerTradingPages } from './trading-pages.js';
 
 export const consoleSections: ConsoleSection[] = [
-  { id: 'trading', href: '/console/trading', label: 'Trading' },
+  { id: 'trading', href: '/console/trading', label: 'Trading', words: 'halt kill switch' },
 ];
 
 const states: Record<SwitchState, TabState> = {
   open: { state: 'Open' },
-  reduce_only: { state: 'Only reducing', tone: 'warn' },
+  reduce_only: { state: 'Reduce only', tone: 'warn' },
   halt: { state: 'Halted', tone: 'bad' },
 };
 
@@ -23,6 +23,7 @@ export const customerTabs: CustomerTab[] = [
     place: 6,
     path: '/trading',
     label: 'Trading',
+    words: 'halt kill switch',
     read: async (orm, { id, marketAccess }) =>
       marketAccess === 'trade' ? states[(await readSwitch(orm, id)).state] : { state: 'No access' },
   },

@@ -6,7 +6,7 @@ import { subtractDecimals, toPlainDecimal } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { decimalField, minuteField, parseInput, text } from '../../core/http/validate.js';
-import { toAddress, toPager } from '../../core/pages/address.js';
+import { toAddress } from '../../core/pages/address.js';
 import {
   addForm,
   fieldError,
@@ -16,7 +16,6 @@ import {
   textField,
   type FormFields,
   type FormState,
-  parseQueryForm,
   readQuery,
 } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/layout.js';
@@ -42,15 +41,12 @@ import { getProduct } from '../entitlements/products.js';
 import { listPricedProducts, listProductsBySlug } from '../entitlements/queries.js';
 import { toNames } from '../../core/pages/format.js';
 import { mode, type Mode } from '../events/page-schema.js';
-import { toModeTabs } from '../reports/choices.js';
-import { readAccountView } from '../reports/credits/pages.js';
-import { negate, readLedger, total } from '../reports/credits/ledger.js';
-import { toEntryView, toGrantView } from '../reports/credits/view.js';
+import { readAccountView, readLedgerView, sendLedger } from '../reports/credits/pages.js';
+import { negate, total } from '../reports/credits/ledger.js';
+import { toGrantView } from '../reports/credits/view.js';
 
 /** Offered as check boxes. */
 const MAX_PRODUCTS = 100;
-/** Per page. */
-const ENTRIES = 20;
 
 const notices = {
   granted: 'The credits are granted.',
@@ -97,11 +93,14 @@ const grantSchema = grantFields.check(
   }),
 );
 
-type CreditPagesDeps = ConsoleDeps & Pick<Context, 'metrics'>;
+type CreditPagesDeps = ConsoleDeps & Pick<Context, 'metrics' | 'log'>;
 
 export function customerCreditPages(deps: CreditPagesDeps): Router {
   const router = pageRouter();
   router.get('/customers/:slug/credits', (req, res) => showCredits(deps, req, res));
+  router.get('/customers/:slug/credits.csv', async (req, res) =>
+    sendLedger(deps, req, res, (await readCustomer(deps, req)).id, readQuery(req)),
+  );
   addGrant(router, deps);
   addChange(router, deps, voiding);
   addChange(router, deps, forgiving);
@@ -119,26 +118,15 @@ async function readAccount(deps: ConsoleDeps, req: Request, fields: FormFields =
 }
 
 async function showCredits(deps: ConsoleDeps, req: Request, res: Response): Promise<void> {
-  const { orm } = deps.db;
-  const { cursor } = parseQueryForm(z.object({ cursor: z.string().optional() }), readQuery(req));
   const { customer, mode, id, now } = await readAccount(deps, req);
-  const { rows, nextCursor } = await readLedger(orm, id, now, { limit: ENTRIES, cursor });
   const path = base(customer.slug);
-  await renderCustomer(
-    deps,
-    req,
-    res,
-    { view: 'metering/console/credits', tab: 'credits', title: 'Credits', notices },
-    customer,
-    {
-      mode,
-      modes: toModeTabs(path, {}, mode),
-      account: await readAccountView(orm, id, now),
-      entries: rows.map(toEntryView),
-      pager: toPager(path, { mode }, { cursor, nextCursor: nextCursor ?? undefined }),
-      grantHref: toAddress(`${path}/grant`, { mode }),
-    },
-  );
+  const ledger = { path: `${path}#ledger`, csvPath: `${path}.csv` };
+  const page = { view: 'metering/console/credits', tab: 'credits', title: 'Credits', notices };
+  await renderCustomer(deps, req, res, page, customer, {
+    ...(await readLedgerView(deps, res, customer.id, readQuery(req), ledger)),
+    account: await readAccountView(deps.db.orm, id, now),
+    grantHref: toAddress(`${path}/grant`, { mode }),
+  });
 }
 
 const done = (customer: Organization, mode: string, word: keyof typeof notices) =>

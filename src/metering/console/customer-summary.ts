@@ -3,7 +3,6 @@ import type { CustomerFacts, CustomerSummary, Flag } from '../../console/custome
 import type { GroupTables } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
 import { queryRows, textArray, timeJson, timeText } from '../../core/db/sql.js';
-import { differenceOf, sumDecimals } from '../../core/decimal.js';
 import {
   formatCount,
   formatDecimal,
@@ -26,6 +25,7 @@ import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
 import { listRefills } from '../plans/grants.js';
 import type { Definition } from '../plans/schema.js';
+import { balanceOf } from '../reports/credits/ledger.js';
 import { paceRange, project, type ProjectedGrant } from '../reports/credits/view.js';
 import { addMonths, parsePeriod } from '../reports/period.js';
 import { listMoments } from './customer-moments.js';
@@ -328,12 +328,8 @@ function toCredits(
     rolloverDays: rollDays,
     productSlugs: scope === '' ? null : scope.split(' '),
   }));
-  const open = grants.filter(({ status }) => status === 'open');
   const { overdrafts } = account;
-  const balance = differenceOf(
-    sumDecimals(open.map(({ remaining }) => remaining)),
-    sumDecimals(overdrafts.map(({ amount }) => amount)),
-  );
+  const balance = balanceOf(account, now);
   const products = (paceProducts ?? []).map((slug) => ({ slug }));
   const refills =
     plan &&

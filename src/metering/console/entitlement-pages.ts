@@ -25,6 +25,8 @@ import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { getGrant, putGrant, toFields as toDetails, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';
 import { findGrant, listBalances, listProducts, type Grant } from '../entitlements/queries.js';
+import { toNames } from '../../core/pages/format.js';
+import { listPlanNames } from '../plans/queries.js';
 import { getProduct } from '../entitlements/products.js';
 import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
@@ -171,7 +173,8 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
 /** Undefined if nothing changes. Runs after the change. */
 async function readEffect(tx: Tx, before: Grant, now: Date) {
   const after = (await findGrant(tx, before.orgId, before.productId))!;
-  const changes = listTermChanges(toDetails(before), toDetails(after));
+  const names = toNames(before.plan === null ? [] : await listPlanNames(tx, [before.plan]));
+  const changes = listTermChanges(toDetails(before), toDetails(after), (plan) => names.get(plan) ?? plan);
   if (changes.length === 0) return undefined;
   const use = await listCurrentUse(tx, before.orgId, { now, livemode: true, limit: MAX_PRODUCTS });
   const row = use.find(({ productId }) => productId === before.productId);

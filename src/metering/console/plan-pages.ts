@@ -70,6 +70,15 @@ const notices = {
   moved: 'Moved to the newest version.',
 };
 
+const perMonth = { month: 1, week: 30 / 7, day: 30 };
+
+/** By the credits of a month, then by name. */
+const bySize = (plans: readonly Plan[]): Plan[] => {
+  const size = ({ definition }: Plan) =>
+    definition.grants.reduce((sum, { amount, every }) => sum + Number(amount) * perMonth[every], 0);
+  return plans.toSorted((a, b) => size(a) - size(b) || a.name.localeCompare(b.name, 'en'));
+};
+
 /** Each plan has a box of its own. */
 const hasTrial = (fields: FormFields, plan: string | undefined): boolean =>
   plan !== undefined && listField(fields, 'trial').includes(plan);
@@ -82,7 +91,7 @@ export const newCustomer: NewCustomerPart = {
   async read(orm) {
     const plans = await listPlans(orm, { after: undefined, limit: SHOWN_PLANS });
     return {
-      plans: await withContents(orm, plans.slice(0, SHOWN_PLANS)),
+      plans: await withContents(orm, bySize(plans).slice(0, SHOWN_PLANS)),
       hasMore: plans.length > SHOWN_PLANS,
     };
   },
@@ -107,9 +116,10 @@ export function planPages(deps: Deps): Router {
     const found = await listPlans(orm, { after: cursor, limit: PAGE_SIZE });
     const { page: plans, nextCursor } = cutPage(found, PAGE_SIZE, ({ slug }) => slug);
     const slugs = plans.map(({ slug }) => slug);
-    const versions = await listVersions(orm, slugs);
+    const versions = await listVersions(orm, slugs, true);
     const page = { view: 'metering/console/plans', title: 'Plans', section: 'plans' };
-    const rows = await withContents(orm, plans);
+    const isWhole = cursor === undefined && nextCursor === undefined;
+    const rows = await withContents(orm, isWhole ? bySize(plans) : plans);
     await renderPage(deps, req, res, page, {
       plans: rows.map((plan) => ({ ...plan, versions: versions.filter((row) => row.plan === plan.slug) })),
       pager: toPager(PLANS, {}, { cursor, nextCursor }),
@@ -134,32 +144,27 @@ function addPlanForm(
   const show = async (req: Request, res: Response, form: FormState, shown: object = {}) => {
     const plan = await read(req);
     const title = plan?.name ?? 'New plan';
-    const versions = plan ? await listVersions(orm, [plan.slug]) : [];
+    const versions = plan ? await listVersions(orm, [plan.slug], true) : [];
     const isBehind = versions.some((row) => row.version !== plan!.version && row.organizations > 0);
     const all = await listProducts(orm, { after: undefined, limit: MAX_PRODUCTS });
     const current = all.filter(({ archivedAt }) => archivedAt === null);
-    await renderPage(
-      deps,
-      req,
-      res,
-      { view: 'metering/console/plan', title, section: 'plans', notices },
-      {
-        form: startForm(form, plan ? toFields(plan, readQuery(req).as === 'yaml') : newFields(req)),
-        plan,
-        ...shown,
-        ...limitOptions,
-        rowKinds: planRows,
-        rowNumbers,
-        /** A product that the plan has is not chosen again. */
-        kept: await readProducts(orm, plan ? slugsIn(plan.definition) : []),
-        products: toNamedOptions(current),
-        /** Credits pay for these. */
-        priced: toNamedOptions(current.filter(({ creditPrice }) => creditPrice !== null)),
-        versions,
-        effect:
-          plan && isBehind && (await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now())),
-      },
-    );
+    const page = { view: 'metering/console/plan', title, section: 'plans', notices };
+    await renderPage(deps, req, res, page, {
+      form: startForm(form, plan ? toFields(plan, readQuery(req).as === 'yaml') : newFields(req)),
+      plan,
+      ...shown,
+      ...limitOptions,
+      rowKinds: planRows,
+      rowNumbers,
+      /** A product that the plan has is not chosen again. */
+      kept: await readProducts(orm, plan ? slugsIn(plan.definition) : []),
+      products: toNamedOptions(current),
+      /** Credits pay for these. */
+      priced: toNamedOptions(current.filter(({ creditPrice }) => creditPrice !== null)),
+      versions,
+      effect:
+        plan && isBehind && (await readPlanEffect(deps.db, plan.slug, plan.definition, deps.clock.now())),
+    });
   };
   addForm(router, path, {
     async act(req, res, fields) {
@@ -232,7 +237,7 @@ function addCustomerPlan(router: Router, deps: Deps): void {
     const customer = await readCustomer(deps, req);
     const current = await readCurrent(customer.id);
     const own = current ? await readOwnTerms(orm, customer.id) : [];
-    const plans = await listPlans(orm, { after: undefined, limit: 500 });
+    const plans = bySize(await listPlans(orm, { after: undefined, limit: 500 }));
     const tried = await listTried(orm, customer.id);
     const page = {
       view: 'metering/console/customer-plan',
@@ -338,13 +343,21 @@ async function readEffect(
   const nexts = (row && wanted ? grantsOf(wanted, row) : []).map(({ every }) =>
     startOfPeriod(every, row!.anchor, periodAt(every, row!.anchor, from) + 1).getTime(),
   );
+  const [balance, balanceAfter] = [before, after].map(({ credits }) => credits.balance);
+  const granted = after.credits.grants.filter((grant) => isCurrent(grant) && !old.has(grant.id));
   return {
+    /** The time of the last change stays, and so do the entitlements and credits. */
+    isUnchanged:
+      row !== undefined &&
+      row.updatedAt.getTime() === current?.updatedAt.getTime() &&
+      changes.every(({ sign }) => sign === '=') &&
+      granted.length === 0 &&
+      balance === balanceAfter,
     changes: [...changes.map((line) => ({ ...line, used: toUsed(line, before.use, after.use) })), ...stays],
     begins: from > at ? from : undefined,
     trialEndsAt: row?.trialEndsAt,
-    balances: [before.credits.balance, after.credits.balance],
-    granted: after.credits.grants
-      .filter((grant) => isCurrent(grant) && !old.has(grant.id))
+    balances: [balance, balanceAfter],
+    granted: granted
       .map(({ amount, startsAt }) => ({ amount, startsAt: new Date(startsAt) }))
       .toSorted((a, b) => a.startsAt.getTime() - b.startsAt.getTime()),
     byHand: after.credits.grants

@@ -140,7 +140,7 @@ interface EffectRow extends Allowance {
   name: string;
   metric: string;
   quantity: string;
-  /** Counts all rows, shown or not. */
+  /** Customers that exceed a cap or lose a product, shown or not. */
   over: number;
 }
 
@@ -162,8 +162,8 @@ const selectEffect = (
   allowances: (Allowance & { productId: string })[],
   t: GroupTables,
 ): SQL =>
-  sql`select o.slug, o.name, op.version, p.name as product, p.usage_metric as metric, a.before::text, a.after::text, a."isNew", a."isGone",
-      trim_scale(u.quantity)::text as quantity, (count(*) filter (where a."isGone" or u.quantity > a.after) over ())::int as over
+  sql`with found as (select o.slug, o.name, op.version, p.name as product, p.usage_metric as metric, a.before, a.after, a."isNew", a."isGone",
+      u.quantity, a."isGone" or u.quantity > a.after as is_over
     from ${t('organization_plans')} op
     join ${t('organizations')} o on o.id = op.org_id
     join json_to_recordset(${JSON.stringify(allowances)}::json)
@@ -173,8 +173,12 @@ const selectEffect = (
     left join ${t('usage_totals')} t
       on t.org_id = op.org_id and t.period = ${period}::date and t.livemode and t.product_id = p.id and t.metric = p.usage_metric
     cross join lateral (select coalesce(t.quantity, 0) as quantity) u
-    where ${t.owns(sql`op.org_id`)} and op.plan = ${plan} and op.ended_at is null and (e.org_id is null or e.plan is not null)
-    order by a."isGone" and u.quantity > 0 desc, u.quantity / nullif(a.after, 0) desc nulls last, u.quantity desc, o.slug, p.slug
+    where ${t.owns(sql`op.org_id`)} and op.plan = ${plan} and op.ended_at is null and o.archived_at is null
+      and (e.org_id is null or e.plan is not null))
+    select slug, name, version, product, metric, before::text, after::text, "isNew", "isGone", trim_scale(quantity)::text as quantity,
+      (select count(distinct slug) from found where is_over)::int as over
+    from found
+    order by "isGone" and quantity > 0 desc, quantity / nullif(after, 0) desc nulls last, quantity desc, slug, product
     limit ${SHOWN_CUSTOMERS}`;
 
 const writeCredits = (grants: readonly PlanGrant[]): string =>
@@ -198,7 +202,7 @@ export async function readPlanEffect(
   after: Definition,
   nowMs: number,
 ) {
-  const used = (await listVersions(orm, [plan])).filter(({ organizations }) => organizations > 0);
+  const used = (await listVersions(orm, [plan], true)).filter(({ organizations }) => organizations > 0);
   const versions = [];
   for (const row of used) {
     const before = (await findPlan(orm, plan, row.version))!.definition;
@@ -207,7 +211,7 @@ export async function readPlanEffect(
   }
   const on = await listOrganizationsOn(orm, plan, { after: undefined, limit: MAX_CUSTOMERS });
   const befores = new Map(versions.map(({ version, before }) => [version, before]));
-  const customers = on.filter(({ row }) => befores.has(row.version));
+  const customers = on.filter(({ archivedAt, row }) => archivedAt === null && befores.has(row.version));
   const slugs = [after, ...versions.map(({ before }) => before)].flatMap(({ entitlements }) =>
     entitlements.map(({ productSlug }) => productSlug),
   );
@@ -248,6 +252,10 @@ export async function readPlanEffect(
           isGone: false,
         });
     }
+  const isOver = ({ isGone, quantity, after: most }: Omit<EffectRow, 'version' | 'over' | 'product'>) =>
+    isGone || (most !== null && compareDecimals(quantity, most) > 0);
+  const counted = new Set(groups.flat().flatMap((row) => (isOver(row) ? row.slug : [])));
+  const alsoOver = new Set(limited.flatMap((row) => (isOver(row) && !counted.has(row.slug) ? row.slug : [])));
   const share = ({ quantity, after: most, isGone }: Omit<EffectRow, 'version' | 'over' | 'product'>) =>
     isGone && quantity !== '0' ? Infinity : Number(quantity) / Number(most ?? Infinity);
   return {
@@ -264,8 +272,6 @@ export async function readPlanEffect(
       .filter((one) => one.before !== one.after)
       .slice(0, SHOWN_CUSTOMERS),
     rows: [...groups.flat(), ...limited].toSorted((a, b) => share(b) - share(a)).slice(0, SHOWN_CUSTOMERS),
-    over:
-      groups.reduce((sum, [first]) => sum + (first?.over ?? 0), 0) +
-      limited.filter(({ quantity, after: most }) => compareDecimals(quantity, most) > 0).length,
+    over: groups.reduce((sum, [first]) => sum + (first?.over ?? 0), 0) + alsoOver.size,
   };
 }

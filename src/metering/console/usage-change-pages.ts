@@ -12,7 +12,7 @@ import { sendCsv } from '../../core/pages/csv.js';
 import { readQuery, requireDayOrder, tryQuery, type FormFields } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { DAY_MS } from '../../core/time.js';
-import { listEventsFrom } from '../events/event-queries.js';
+import { listEventsFrom, type EventRow } from '../events/event-queries.js';
 import { parseEventsRequest, readEventPage } from '../events/events.js';
 import { listRotations } from '../events/page-queries.js';
 import { modes, rangeSchemas } from '../events/page-schema.js';
@@ -146,30 +146,18 @@ async function readList({ db: { orm } }: ConsoleDeps, customer: Organization, li
   const narrow = (change: Query) => toAddress(path, { ...fields, ...change });
   const link = (change: Query) => narrow({ idempotencyKey, cursor, ...change });
   const lookUp = await readLookUp(orm, { orgId: customer.id, mode: undefined, subject: undefined }, query);
-  const panel =
-    lookUp &&
-    toEventPanel(
-      lookUp,
-      {
-        link,
-        rows: events,
-        owner: 'This customer',
-        showsKeys: true,
-        mayCorrect: true,
-        hrefsOf: (event) => {
-          const { product, mode } = placeOf(event);
-          const day = event.occurredAt.slice(0, 10);
-          const booked = event.receivedAt.slice(0, 10);
-          return {
-            key: narrow({ key: event.apiKeyId }),
-            day: toAddress(path, { product, mode, from: day, to: day }),
-            ledger: toAddress(`${base}/credits`, { mode, product, from: booked, to: booked }),
-          };
-        },
-      },
-      query.correct,
-      typed,
-    );
+  const hrefsOf = (event: EventRow) => {
+    const { product, mode } = placeOf(event);
+    const [day, booked] = [event.occurredAt.slice(0, 10), event.receivedAt.slice(0, 10)];
+    return {
+      key: narrow({ key: event.apiKeyId }),
+      day: toAddress(path, { product, mode, from: day, to: day }),
+      ledger: toAddress(`${base}/credits#ledger`, { product, mode, from: booked, to: booked }),
+    };
+  };
+  const rights = { owner: 'This customer', showsKeys: true, mayCorrect: true } as const;
+  const around = { link, rows: events, hrefsOf, ...rights };
+  const panel = lookUp && toEventPanel(lookUp, around, query.correct, typed);
   const chosen: [name: string, field: string, value: string | undefined][] = [
     ['API key', 'key', key?.name],
     ['Subject', 'subject', subject],

@@ -143,7 +143,9 @@ export const entriesSchema = namedObject('CreditEntries', {
     .array(
       z
         .object({
-          at: timeField('When the events were received, or the change was made.'),
+          at: timeField(
+            'When the events were received (for a `return`, the corrected events), or the change was made.',
+          ),
           hour: timeField('The hour of the usage, or the end of the grant.'),
           kind: z
             .enum(creditEntryKinds)

@@ -103,7 +103,7 @@ export const creditEntries = pgTable(
     productId: c.uuid('product_id').notNull(),
     /** The grant; the product's id for an overdraft; `NOBODY` for `forgive`. */
     grantId: c.uuid('grant_id').notNull(),
-    /** When the events were received or the change was made. */
+    /** When the events were received (for `return`, the corrected events) or the change was made. */
     at: time('at').notNull(),
     /** The hour of the usage, the end of the grant, or `at` rounded down to the hour. */
     hour: time('hour').notNull(),

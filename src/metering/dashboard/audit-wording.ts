@@ -36,7 +36,7 @@ const titles: Wording['titles'] = {
 const sentences: Wording['sentences'] = {
   'credits.granted': (entry) =>
     isOfPlan(entry)
-      ? say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)} of the plan${begins(entry)}`
+      ? say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)} by the plan ${planOf(entry)}${begins(entry)}`
       : say`Granted ${credits(textOf(entry.details.after, 'amount'), entry)}: ${reason(entry, entry.details.after)}${begins(entry)}`,
   'credits.voided': (entry) =>
     say`Voided a grant ${isOfPlan(entry) ? 'of the plan ' : ''}with ${credits(textOf(entry.details, 'forfeited'), entry)} left: ${reason(entry, entry.details)}`,
@@ -44,16 +44,16 @@ const sentences: Wording['sentences'] = {
     say`Forgave an overdraft of ${target(entry)} of ${credits(textOf(entry.details, 'forgiven'), entry)}`,
   'plan.started': (entry) => say`Put the Organization on the plan ${target(entry)}`,
   'plan.changed': (entry) => {
-    const earlier = entry.earlierName ?? earlierTarget(entry);
+    const earlier = earlierTarget(entry);
     return earlier === ''
       ? say`Changed the plan ${target(entry)}`
-      : say`Moved the Organization from ${{ name: earlier }} to ${target(entry)}`;
+      : say`Moved the Organization from ${{ name: nameOf(entry, earlier) }} to ${target(entry)}`;
   },
   'plan.ended': (entry) => say`Ended the plan ${target(entry)}`,
   'plan.created': (entry) => say`Created the plan ${target(entry)}`,
   'entitlement.granted': (entry) => say`Granted ${kind(entry)}access to ${target(entry)}`,
   'entitlement.changed': (entry) => {
-    const changes = listTermChanges(entry.details.before, entry.details.after)
+    const changes = listTermChanges(entry.details.before, entry.details.after, (plan) => nameOf(entry, plan))
       .map(({ label, was, will }) => `${label} ${was} → ${will}`)
       .join(', ');
     return say`Changed the entitlement to ${target(entry)}${changes && `: ${changes}`}`;
@@ -68,7 +68,7 @@ const sentences: Wording['sentences'] = {
   'usage.archived': (entry) => say`Archived ${mode(entry)}${eventsOf(entry, 'events')} of ${monthOf(entry)}`,
   'usage.corrected': (entry) =>
     entry.details.corrections === 1
-      ? say`Corrected the event ${target(entry)}`
+      ? say`Corrected the event ${target(entry)}${quantities(entry)}`
       : say`Corrected ${target(entry)}`,
   'usage.events_sent': (entry) =>
     say`Sent ${mode(entry)}${eventsOf(entry, 'events')}, beginning with ${{ name: entry.target }}`,
@@ -103,6 +103,18 @@ const reason = (entry: LoggedAction, details: unknown) => ({
   href: linkTo({ pages }, entry),
 });
 
+const nameOf = ({ nameOf }: LoggedAction, plan: string): string => nameOf?.('plan', plan) ?? plan;
+
+const planOf = (entry: LoggedAction) => ({
+  name: nameOf(entry, textOf(entry.details.after, 'plan')),
+  href: linkTo({ pages }, entry),
+});
+
+function quantities({ details: { changes } }: LoggedAction): string {
+  const [was, will] = ['before', 'after'].map((name) => textOf(fieldOf(changes, '0'), name));
+  return was && will ? `: ${formatDecimal(was)} → ${formatDecimal(will)}` : '';
+}
+
 /** Tells the periods of a plan apart. */
 function begins({ details: { after } }: LoggedAction): string {
   const startsAt = new Date(textOf(after, 'startsAt'));
@@ -128,21 +140,22 @@ function alertLevel(entry: LoggedAction) {
 }
 
 /** Absent fields mean a default. */
-const terms: [string, string, string, (value: string) => string][] = [
+const terms: [string, string, string, (value: string, nameOfPlan: (slug: string) => string) => string][] = [
   ['kind', 'kind', '', (kind) => toWords(kind).toLowerCase()],
   ['unitCap', 'cap', 'the product’s', formatDecimal],
   ['thresholds', 'thresholds', defaultThresholds.join(', '), (thresholds) => thresholds || 'none'],
   ['startsAt', 'start', '', (at) => formatTime(new Date(at))],
   ['endsAt', 'end', 'none', (at) => formatTime(new Date(at))],
   ['features', 'features', 'the product’s', (features) => features.split('\n').join(', ')],
-  ['plan', 'set by', 'hand', (plan) => `the plan ${plan}`],
+  ['plan', 'set by', 'hand', (plan, nameOf) => `the plan ${nameOf(plan)}`],
 ];
 
-export function listTermChanges(before: unknown, after: unknown) {
-  const write = (value: unknown, none: string, format: (value: string) => string) =>
-    value === null ? 'none' : typeof value === 'string' ? format(value) : none;
+export function listTermChanges(before: unknown, after: unknown, nameOfPlan: (slug: string) => string) {
   const changes = terms.flatMap(([name, label, none, format]) => {
-    const [was, will] = [before, after].map((fields) => write(fieldOf(fields, name), none, format));
+    const [was, will] = [before, after].map((fields) => {
+      const value = fieldOf(fields, name);
+      return value === null ? 'none' : typeof value === 'string' ? format(value, nameOfPlan) : none;
+    });
     return was === will ? [] : [{ label, was: was!, will: will! }];
   });
   const [was, will] = [before, after].map((fields) => readLimits(textOf(fields, 'limits')));

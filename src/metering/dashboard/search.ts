@@ -50,12 +50,19 @@ export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember
   };
 }
 
+const operatorPages = ['plan', 'product'].map((noun) => ({
+  href: `/console/new-${noun}`,
+  label: `New ${noun}`,
+  words: 'create add',
+}));
+
 export function createMeteringOperatorFinder({ db }: Pick<Context, 'db'>): FindForOperator {
   return async (query) => {
     const products = await listProducts(db.orm, { after: undefined, limit: MAX_HITS }, query);
     const events = await findEvents(db, query);
     const plans = await listPlans(db.orm, { after: undefined, limit: MAX_PLANS });
     return [
+      findPages(query, operatorPages),
       { ...findPages(query, plans.map(toPlanPage)), label: 'Plans' },
       {
         label: 'Products',

@@ -18,6 +18,7 @@ import { readProducts } from './plans.js';
 import {
   findOrganizationPlan,
   findPlan,
+  listPlanNames,
   lockMovable,
   lockOrganizationPlan,
   storeOrganizationPlans,
@@ -166,11 +167,12 @@ async function applyCredits(
     before && (ways.voidGrants || !isSame) ? [{ ...before, oldGrants }] : [],
   );
   const plan = changes[0]?.after.plan;
+  const [named] = stale.length > 0 ? await listPlanNames(tx, [plan!]) : [];
   await voidGrants(
     tx,
     stale.map(({ orgId }) => orgId),
     ways.voidGrants ? stale.flatMap(({ oldGrants, anchor }) => listRunningKeys(oldGrants, anchor, at)) : [],
-    stale[0]?.plan === plan ? `The plan ${plan} changed` : `Changed to the plan ${plan}`,
+    stale[0]?.plan === plan ? `The plan ${named?.name} changed` : `Changed to the plan ${named?.name}`,
     source,
   );
   const results = [];

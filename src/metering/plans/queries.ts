@@ -54,11 +54,12 @@ export async function storePlan(tx: Tx, plan: Plan, isNewVersion: boolean): Prom
   await tx.update(plans).set({ name, version, updatedAt }).where(eq(plans.slug, slug));
 }
 
-/** The newest of each plan, and those with Organizations, newest first. */
-export async function listVersions(orm: Orm, slugs: readonly string[]) {
+/** The newest of each plan, and those with Organizations, newest first. Archived ones do not count if `isCurrent`. */
+export async function listVersions(orm: Orm, slugs: readonly string[], isCurrent = false) {
   const counts = await queryRows(orm)<{ plan: string; version: number; organizations: number }>`
     select plan, version, count(*)::int as organizations from organization_plans
-    where plan = any (${textArray(slugs)}::text[]) and ended_at is null group by 1, 2`;
+    where plan = any (${textArray(slugs)}::text[]) and ended_at is null
+      and (not ${isCurrent}::bool or (select archived_at is null from organizations where id = org_id)) group by 1, 2`;
   const rows = await queryRows(orm)<{ plan: string; version: number; at: string }>`
     select v.plan, v.version, v.created_at as at from plan_versions v join plans p on p.slug = v.plan
     where v.plan = any (${textArray(slugs)}::text[]) and (v.version = p.version or (v.plan, v.version) in (
@@ -104,7 +105,12 @@ export const storeOrganizationPlans = (tx: Tx, rows: readonly OrganizationPlan[]
 /** By slug. */
 export const listOrganizationsOn = (orm: Orm, plan: string, { after, limit }: Range) =>
   orm
-    .select({ organization: organizations.slug, name: organizations.name, row: organizationPlans })
+    .select({
+      organization: organizations.slug,
+      name: organizations.name,
+      archivedAt: organizations.archivedAt,
+      row: organizationPlans,
+    })
     .from(organizationPlans)
     .innerJoin(organizations, eq(organizations.id, organizationPlans.orgId))
     .where(

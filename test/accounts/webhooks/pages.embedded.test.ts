@@ -41,7 +41,7 @@ it('an endpoint for all types gets each current type, and its pages say so', asy
   expect(endpoint!.types).toContain('api_key.created');
   expect(endpoint!.types.length).toBeGreaterThan(5);
   for (const path of [PATH, `${PATH}/${endpoint!.id}`])
-    expect(textOf(await getPage(browser, path))).toContain('All types');
+    expect(textOf(await getPage(browser, path))).toMatch(/All current types \(\d+\)/);
   expect(textOf(await getPage(browser, `${PATH}/new`))).toMatch(
     /API key api_key\.created: .* usage usage\.\w+: .* credits credits\.\w+: /,
   );

@@ -293,3 +293,27 @@ it('forgiving an overdraft says what is forgiven, needs a reason, and leaves an 
   expect(await open(`/forgive?product=${product.slug}`)).toContain('This product has no overdraft.');
   expect(await audit()).toMatchObject([{ action: 'credits.forgiven', target: product.slug }]);
 });
+
+it('the ledger has the customer’s filters, days and file, and leads to the events of a correction', async () => {
+  const { base, burn, give, open, product } = await scene();
+  await give({ ...form, amount: '2' });
+  await burn(0.75);
+  service.clock.advance(2_000);
+  await burn(1.25);
+  const day = new Date(service.clock.now()).toISOString().slice(0, 10);
+  const chosen = `?product=${product.slug}&from=${day}&to=${day}`;
+  expect(await open()).toMatch(
+    /Days \(UTC\) .* 0 0 2 entries Burned Tokens Invoice 1 −2 \S+ Granted Invoice 1 \+2/,
+  );
+  expect(await open(`?from=${day}&to=${day}`)).toMatch(
+    /Burned Tokens Invoice 1 −1\.25 0 .*Burned Tokens Invoice 1 −0\.75 1\.25 .*Granted Invoice 1 \+2/,
+  );
+  const { text } = await operator.browser.get(base + chosen, html);
+  expect(readText(text)).toMatch(/Burned Tokens Invoice 1 −1\.25 .*−0\.75/);
+  expect(unescape(text)).toContain(`${base.replace('credits', 'usage')}?product=${product.slug}&from=${day}`);
+  expect(await open('?product=other')).toContain('No entries match.');
+  expect((await operator.browser.get(`${base}?from=${day}&to=2020-01-01`, html)).status).toBe(400);
+  const file = (await operator.browser.get(`${base}.csv${chosen}`)).text.trim().split(/\r?\n/);
+  expect(file).toHaveLength(3);
+  expect(file[0]).toMatch(/^\W?at,hour,kind,product,grant_key,amount,mode$/);
+});

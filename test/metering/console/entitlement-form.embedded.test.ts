@@ -125,7 +125,7 @@ it('tells that a change by hand takes an entitlement out of its plan, whose cap 
   // Nothing is used, and the terms stay as they are.
   const kept = { ...terms, cap: 'own', unitCap: '1000' };
   const { text } = await post(kept);
-  expect(text).toMatch(/Set by<.*?the plan own-.*?>hand</s);
+  expect(text).toMatch(/Set by<.*?the plan Own.*?>hand</s);
   expect(await stored()).toMatchObject({ plan });
   expect((await post({ ...kept, unitCap: '500' })).text).toMatch(/>1,000<.*?>500</s);
   expect((await post({ ...kept, unitCap: '500', step: 'save' })).status).toBe(303);

@@ -115,9 +115,38 @@ grants: [{ key: credits, amount: 1500, every: month, expires: period }]`;
   const { text } = await post(`/console/plans/${plan}`, { name: 'Limits', definition: definition(60) });
   expect(text).toContain('<bdi>Tiles, each day (UTC): 80 → 60</bdi>');
   expect(text).not.toContain('5\u00a0hours');
-  expect(text).toContain('1 cap or limit of a customer</strong> would be exceeded');
+  expect(text).toContain('1 customer</strong> would exceed a cap or limit, or lose a product.');
   expect(text).toContain('<bdi>Tiles, each day (UTC)</bdi>');
   expect(text).not.toContain('Credits by customer');
+  await database.db.orm
+    .update(organizations)
+    .set({ archivedAt: new Date() })
+    .where(eq(organizations.id, orgId));
+  const archived = (await post(`/console/plans/${plan}`, { name: 'Limits', definition: definition(60) }))
+    .text;
+  expect(archived).not.toMatch(/Northwind Labs|1 customer/);
+  expect(archived).toContain('Save as version 2');
+});
+
+it('the plans are listed by their credits of a month, then by name', async () => {
+  const { slug } = await createOrganization(database.db);
+  for (const [name, amount, every] of [
+    ['Large', 100, 'day'],
+    ['Middle', 1000, 'week'],
+    ['Small', 1000, 'month'],
+  ] as const) {
+    const definition = `entitlements: []\ngrants: [{ key: credits, amount: ${amount}, every: ${every}, expires: period }]`;
+    await post('/console/new-plan', {
+      name,
+      slug: `${name.toLowerCase()}-${slug}`,
+      definition,
+      step: 'save',
+    });
+  }
+  const list = await get('/console/plans');
+  const places = ['small', 'large', 'middle'].map((name) => list.indexOf(`>${name}-${slug}<`));
+  expect(places).toEqual(places.toSorted((a, b) => a - b));
+  expect(places[0]).toBeGreaterThan(0);
 });
 
 it('a customer’s plan keeps and shows an entitlement that was set by hand, unless it is replaced', async () => {
@@ -188,7 +217,14 @@ grants: [{ key: credits, amount: 1500, every: month, expires: period }]`;
   expect(again).toContain(
     'Does not change = Unchanged: Forecasts: live, cap 9 = Unchanged: Monthly credits: 1,500',
   );
-  expect(again).toContain('Save Team for Northwind Labs');
+  expect(again).toContain('Nothing to save. Keep editing');
+  expect(again).not.toContain('Save Team');
+  expect(await preview({ plan, anchor: '2026-01-01 00:00' })).toContain('Save Team for Northwind Labs');
+  const same = (await post(`/console/plans/${plan}`, { name: 'Team', definition })).text;
+  expect(same).toMatch(/Nothing to save\.(?![^]*value="save")/);
+  expect((await post(`/console/plans/${plan}`, { name: 'Team 2', definition })).text).toContain(
+    'value="save"',
+  );
   expect(await preview({ plan: '' })).toContain('End the plan of Northwind Labs');
 });
 
@@ -222,7 +258,7 @@ it('the preview of a customer’s plan says what would be over the cap, what goe
   expect(await get(`${customer}/plan`)).toContain('Begin with the trial of ');
   await post(`${customer}/plan`, { plan, replace: 'yes', trial: plan, step: 'save' });
   expect(await get(`${customer}/plan`)).toMatch(/name="trial"[^<]*checked[^<]*<span>Keep the trial/);
-  expect(await preview({ plan: '' })).toContain('Forecasts ; 9,197 calls used this month');
+  expect(await preview({ plan: '' })).toContain('Forecasts removed; 9,197 calls used this month');
   await post(`${customer}/plan`, { plan, step: 'save' });
   expect(await get(`${customer}/plan`)).not.toContain('name="trial"');
 });

@@ -255,6 +255,9 @@ it('a product without dimensions has one price, and the page of the product show
   const form = { price: '0.002', enforcement: 'warn', step: 'save', seen };
   expect((await operator.browser.send('POST', `${path}/price`, { form, headers: html })).status).toBe(303);
   expect(readText((await operator.browser.get(path, html)).text)).toContain('Price 0.002 for each call');
+  expect(readText((await operator.browser.get(`${path}/price`, html)).text)).toContain(
+    'Credits per call. Up to 12',
+  );
 });
 
 it('the page of a product begins with its usage by customer', async () => {

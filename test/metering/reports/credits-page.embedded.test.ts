@@ -157,6 +157,7 @@ describe('the credits page', () => {
     const { text } = await browser.get('/dashboard/usage', html);
     expect(readText(text)).toMatch(/Credits burned 60 .*credits by day and product/);
     expect(text).toMatch(/data-label="[^"]*: 60 credits/);
+    expect(text).toMatch(/data-label="Share of credits">100\.0%<svg class="meter"/);
     expect(readText(text)).toMatch(
       /Name Quantity Credits Share of credits Tokens 30 calls 60 100\.0% Free calls 4 calls Free/,
     );
@@ -188,7 +189,9 @@ describe('the credits page', () => {
       .from(creditEntries)
       .where(eq(creditEntries.orgId, organization.id));
     await database.db.orm.insert(creditEntries).values({ ...entry!, kind: 'return', amount: '1.25' });
-    expect(await open('/ledger')).toMatch(/Given back Tokens Overdraft \+1\.25/);
+    expect(await open('/ledger')).toMatch(
+      /A correction has the time of the usage that it corrects.* Corrected Tokens Overdraft \+1\.25/,
+    );
   });
 
   it('projects how long the balance lasts once a day has burned credits, counting the ends of grants', async () => {
@@ -208,7 +211,9 @@ describe('the credits page', () => {
     // 10 credits from noon to the end of the next day are 6.7 a day. Today counts as such a day, and 83.3 last 12.5 more.
     const estimate = `At the pace of the last 1 day, the balance lasts until about ${day(13)}.`;
     expect(await open()).toContain(estimate);
+    expect(await open()).toMatch(/Burned in the last 7 days 10 Tokens At/);
     await send(10);
+    expect(await open()).toMatch(/Burned in the last 7 days 10 Tokens ; today 5 so far/);
     service.clock.advance(DAY_MS / 8);
     // Within a day, only more usage than on an average day changes the estimate.
     expect(await open()).toContain(estimate);
@@ -332,8 +337,8 @@ describe('the ledger', () => {
     const after = rows[0]!.at.toISOString().slice(0, 10);
     const { text } = await browser.get(`/dashboard/credits/ledger?from=${after}&to=${after}`, html);
     const next = /rel="next" href="[^"]*(\?[^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&');
-    expect(await read(next)).toMatch(/Given back .* \+1 −40 /);
-    expect(await read()).toMatch(/60 entries Given back Tokens Overdraft \+60\.0 .* −50 .*ending −2\.5 /);
+    expect(await read(next)).toMatch(/Corrected .* \+1 −40 /);
+    expect(await read()).toMatch(/60 entries Corrected Tokens Overdraft \+60\.0 .* −50 .*ending −2\.5 /);
     const file = parse<Record<string, string>>(
       (await browser.get('/dashboard/credits/ledger.csv', html)).text,
       {

@@ -43,17 +43,12 @@ export function renderAccount(
   data: object,
 ): Promise<void> {
   const offered = tabs.filter(({ id }) => id !== 'single-sign-on' || tab === id || deps.config.singleSignOn);
-  return renderPage(
-    deps,
-    req,
-    res,
-    { ...page, view: `accounts/account/${view}` },
-    {
-      ...data,
-      proof: issuerProof(deps, res, req.originalUrl),
-      tabs: offered.map(({ id, href, label }) => ({ href, label, isCurrent: id === tab })),
-    },
-  );
+  const shown = { ...page, view: `accounts/account/${view}` };
+  return renderPage(deps, req, res, shown, {
+    ...data,
+    proof: issuerProof(deps, res, req.originalUrl),
+    tabs: offered.map(({ id, href, label }) => ({ href, label, isCurrent: id === tab })),
+  });
 }
 
 export const authorOf = ({ clock }: AccountDeps, req: Request, res: Response): Author => ({

@@ -135,19 +135,9 @@ function addForgotPages(router: Router, deps: ResetDeps): void {
   const hasMail = deps.config.mail !== undefined;
   const limits = limitRequests(deps.limitStores);
 
+  const page = { view: 'accounts/links/forgot', title: 'Forgot your password?', notices: forgotNotices };
   const show = (req: Request, res: Response, form: FormState) =>
-    renderPage(
-      deps,
-      req,
-      res,
-      {
-        view: 'accounts/links/forgot',
-        title: 'Forgot your password?',
-        frame: 'card',
-        notices: forgotNotices,
-      },
-      { form, hasMail },
-    );
+    renderPage(deps, req, res, { ...page, frame: 'card' }, { form, hasMail });
 
   addForm(router, FORGOT, {
     async act(req, res, fields) {

@@ -56,12 +56,13 @@ export function signInPages(
   { limiters, devices, secrets, listDemoLogins, roleChanges, singleSignOn }: SignInOptions,
 ): Router {
   const router = createRouter();
+  const page = { view: 'login', title: 'Sign in', notices };
   const renderForm: RenderForm = (req, res, view) =>
     renderPage(
       { clock },
       req,
       res,
-      { view: 'login', title: 'Sign in', frame: 'card', notices },
+      { ...page, frame: 'card' },
       {
         ...view,
         logins: groupByPerson(listDemoLogins()),

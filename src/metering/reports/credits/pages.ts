@@ -1,4 +1,4 @@
-import type { Router } from 'express';
+import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import type { Orm } from '../../../core/db/client.js';
 import type { Context } from '../../../core/http/context.js';
@@ -15,7 +15,7 @@ import { readViewQuery, requirePage, viewerOf } from '../../../accounts/portal/v
 import { readCredits } from '../../credit-grants/credits.js';
 import type { AccountId } from '../../credit-grants/queries.js';
 import { creditEntryKinds } from '../../credits/table.js';
-import { mode, modes, productsQuerySchema } from '../../events/page-schema.js';
+import { mode, modes, productsQuerySchema, type Mode } from '../../events/page-schema.js';
 import { accountOf, readProducts, toModeTabs, type PageDeps } from '../choices.js';
 import { hasBalance, readDays, readLedger } from './ledger.js';
 import { findOrganizationPlan, findPlan } from '../../plans/queries.js';
@@ -124,60 +124,72 @@ async function readPage({ orm, clock }: PageDeps, orgId: string, input: ReturnTy
 }
 
 function addLedger(router: Router, context: Context): void {
-  const { db, clock, log } = context;
-
   router.get('/credits/ledger', requirePage('credits'), async (req, res) => {
-    const viewer = viewerOf(res);
-    const { orgId } = viewer;
-    const path = `${viewer.home}/credits/ledger`;
-    const query = readViewQuery(req, res);
-    const shown = modes.find((one) => one === query.mode) ?? 'live';
-    const { form, result } = await tryQuery(res, query, async () => {
-      const input = parseLedger(query);
-      const page = await readPage({ orm: db.orm, clock }, orgId, input);
-      return { ...page, ...input, hasBalance: hasBalance(input.filter) };
-    });
-    const { cursor: _cursor, ...kept } = query as Record<string, string>;
+    const { orgId, home, mode } = viewerOf(res);
+    const ledger = { path: `${home}/credits/ledger`, csvPath: `${home}/credits/ledger.csv`, only: mode };
+    const view = await readLedgerView(context, res, orgId, readViewQuery(req, res), ledger);
     const page = { view: 'metering/credits/ledger', title: 'Ledger of credits', section: 'credits' };
-    const products = await readProducts({ orm: db.orm, clock }, orgId, shown);
-    const { mode: _mode, ...filters } = kept;
-    await renderPage(context, req, res, page, {
-      form,
-      mode: shown,
-      modes: toModeTabs(path, filters, shown, viewer.mode),
-      isFiltered: Object.keys(filters).length > 0,
-      productOptions: toNamedOptions(
-        products.filter(({ creditPrice, slug }) => creditPrice !== null || slug === query.product),
-      ),
-      kindOptions,
-      days: result?.rows && !result.isOneDay ? toDays(result.rows, path, kept) : undefined,
-      entries: result?.isOneDay ? result.rows?.map(toEntryView) : undefined,
-      allDaysHref: toAddress(path, { ...kept, from: undefined, to: undefined }),
-      result,
-      pager:
-        result && toPager(path, kept, { cursor: result.cursor, nextCursor: result.nextCursor ?? undefined }),
-      csvHref: toAddress(`${path}.csv`, kept),
-      creditsHref: toAddress(`${viewer.home}/credits`, { mode: shown }),
-    });
+    const creditsHref = toAddress(`${home}/credits`, { mode: view.mode });
+    await renderPage(context, req, res, page, { ...view, creditsHref });
   });
 
-  router.get('/credits/ledger.csv', requirePage('credits'), async (req, res) => {
-    const { orgId } = viewerOf(res);
-    const { mode, filter } = parseLedger(readViewQuery(req, res));
-    await sendCsv(log, req, res, {
-      filename: `credits-${mode}.csv`,
-      columns: [
-        'at',
-        'hour',
-        'kind',
-        'product',
-        'grant_key',
-        'amount',
-        'mode',
-        ...(hasBalance(filter) ? ['balance'] : []),
-      ],
-      pieces: exportEntries({ orm: db.orm, clock }, accountOf(orgId, mode), filter),
-    });
+  router.get('/credits/ledger.csv', requirePage('credits'), (req, res) =>
+    sendLedger(context, req, res, viewerOf(res).orgId, readViewQuery(req, res)),
+  );
+}
+
+type LedgerDeps = Pick<Context, 'db' | 'clock'>;
+
+/** The customer and the operator see the same ledger. A query that it does not understand is reported in its form. */
+export async function readLedgerView(
+  { db: { orm }, clock }: LedgerDeps,
+  res: Response,
+  orgId: string,
+  query: FormFields,
+  { path, csvPath, only }: { path: string; csvPath: string; only?: Mode | undefined },
+) {
+  const shown = modes.find((one) => one === query.mode) ?? 'live';
+  const { form, result } = await tryQuery(res, query, async () => {
+    const input = parseLedger(query);
+    const page = await readPage({ orm, clock }, orgId, input);
+    return { ...page, ...input, hasBalance: hasBalance(input.filter) };
+  });
+  const { cursor: _cursor, done: _done, ...kept } = query as Record<string, string>;
+  const { mode: _mode, ...filters } = kept;
+  const products = await readProducts({ orm, clock }, orgId, shown);
+  return {
+    form,
+    mode: shown,
+    modes: toModeTabs(path, filters, shown, only),
+    ledgerHref: path,
+    isFiltered: Object.keys(filters).length > 0,
+    productOptions: toNamedOptions(
+      products.filter(({ creditPrice, slug }) => creditPrice !== null || slug === query.product),
+    ),
+    kindOptions,
+    days: result?.rows && !result.isOneDay ? toDays(result.rows, path, kept) : undefined,
+    entries: result?.isOneDay ? result.rows?.map(toEntryView) : undefined,
+    allDaysHref: toAddress(path, { ...kept, from: undefined, to: undefined }),
+    result,
+    pager:
+      result && toPager(path, kept, { cursor: result.cursor, nextCursor: result.nextCursor ?? undefined }),
+    csvHref: toAddress(csvPath, kept),
+  };
+}
+
+export async function sendLedger(
+  { db, clock, log }: LedgerDeps & Pick<Context, 'log'>,
+  req: Request,
+  res: Response,
+  orgId: string,
+  query: FormFields,
+): Promise<void> {
+  const { mode, filter } = parseLedger(query);
+  const balance = hasBalance(filter) ? ['balance'] : [];
+  await sendCsv(log, req, res, {
+    filename: `credits-${mode}.csv`,
+    columns: ['at', 'hour', 'kind', 'product', 'grant_key', 'amount', 'mode', ...balance],
+    pieces: exportEntries({ orm: db.orm, clock }, accountOf(orgId, mode), filter),
   });
 }
 

@@ -49,7 +49,7 @@ export interface CreditPace {
   quantity: string;
   /** Part of the quantity. UTC. */
   today: string;
-  /** Largest quantity first. */
+  /** Before today, largest quantity first. */
   products: { slug: string; name: string; quantity: string }[];
   /** First entry since `from`. */
   firstAt: string | null;
@@ -59,11 +59,11 @@ export interface CreditPace {
 export const readCreditPace = async (orm: Orm, id: AccountId, range: Range & { today: Date }) =>
   (await queryRow(orm)<CreditPace>`
   select trim_scale(coalesce(sum(s.quantity), 0))::text as quantity, trim_scale(coalesce(sum(s.today), 0))::text as today,
-    coalesce(json_agg(json_build_object('slug', p.slug, 'name', p.name, 'quantity', trim_scale(s.quantity)::text) order by s.quantity desc, p.slug), '[]') as products,
+    coalesce(json_agg(json_build_object('slug', p.slug, 'name', p.name, 'quantity', trim_scale(s.quantity - s.today)::text) order by s.quantity - s.today desc, p.slug), '[]') as products,
     ${timeText(sql`min(s.first_at)`)} as "firstAt",
     (select at from credit_entries where ${ownRows('credit_entries', id)} and at < ${range.from.toISOString()}::timestamptz and kind = 'burn' order by at desc limit 1) is not null as "isOlder"
   from (
-    select product_id, sum(credits) as quantity, sum(credits) filter (where at >= ${range.today.toISOString()}::timestamptz) as today, min(at) as first_at
+    select product_id, sum(credits) as quantity, coalesce(sum(credits) filter (where at >= ${range.today.toISOString()}::timestamptz), 0) as today, min(at) as first_at
     from (select product_id, at, case kind when 'burn' then amount else -amount end as credits from credit_entries where ${ownRows('credit_entries', id)} and ${within(range)} and kind in ('burn', 'return')) e
     group by 1
   ) s

@@ -59,6 +59,7 @@ export function toAccountView(credits: Credits, refills: Refills | undefined, pa
   const ending = open
     .filter(({ endsAt, remaining }) => endsAt && remaining !== '0')
     .toSorted((a, b) => a.endsAt!.getTime() - b.endsAt!.getTime());
+  const quantity = differenceOf(pace.quantity, pace.today);
   const next = ending.filter(({ endsAt }) => endsAt!.getTime() === ending[0]!.endsAt!.getTime());
   return {
     balance: credits.balance,
@@ -75,11 +76,12 @@ export function toAccountView(credits: Credits, refills: Refills | undefined, pa
     },
     nextStart: scheduled[0],
     burned: {
-      from: paceRange(now).from,
-      quantity: pace.quantity,
+      days: PACE_DAYS,
+      quantity,
+      today: pace.today,
       products: pace.products
-        .filter(({ quantity }) => Number(quantity) > 0)
-        .map(({ name, quantity }) => ({ name, share: formatShare(quantity, pace.quantity) })),
+        .filter((product) => Number(product.quantity) > 0)
+        .map((product) => ({ name: product.name, share: formatShare(product.quantity, quantity) })),
     },
     projection: project(credits, refills, pace, now),
   };
@@ -87,7 +89,7 @@ export function toAccountView(credits: Credits, refills: Refills | undefined, pa
 
 const kinds: Record<LedgerKind, { label: string; sign: '−' | '+' | '' }> = {
   burn: { label: 'Burned', sign: '−' },
-  return: { label: 'Given back', sign: '+' },
+  return: { label: 'Corrected', sign: '+' },
   expire: { label: 'Expired', sign: '−' },
   roll: { label: 'Rolled over', sign: '' },
   void: { label: 'Forfeited', sign: '−' },
