@@ -22,7 +22,7 @@ interface Shown {
   fills: ListedOrder[];
 }
 
-export const CHART_HEIGHT = 150;
+export const CHART_HEIGHT = 110;
 
 /** A market's price, forecast and fills over the recorded time. Null before anything is recorded. */
 export function toPriceLine(

@@ -36,7 +36,7 @@ import { nameMarket } from '../market/market-name.js';
 import { toMarketView } from './labels.js';
 import { impliedProbabilities } from './probabilities.js';
 import { reviewOrder, type Review } from './review.js';
-import { fillTicket, readTicket, ticketFields } from './ticket-form.js';
+import { fillTicket, pickFields, readTicket } from './ticket-form.js';
 import { ticketCodes, toTicketView, type TicketFacts, type TicketInput } from './ticket-view.js';
 import { feeRuleOf } from '../market/fees.js';
 
@@ -67,7 +67,13 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
   const { clock } = context;
   const { refreshSeconds } = context.config.trading;
 
-  function toView(res: Response, facts: TicketFacts, form: FormState, reviewed: Reviewed | null): TicketView {
+  function toView(
+    res: Response,
+    facts: TicketFacts,
+    form: FormState,
+    reviewed: Reviewed | null,
+    isOfSignal = false,
+  ): TicketView {
     const { snapshot } = facts;
     const { sources } = deps.snapshots;
     const { role, marketAccess } = sessionOf(res);
@@ -77,6 +83,8 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
       ...facts,
       form: { ...form, values },
       isFollowing: textField(form.values, 'limitPrice') === undefined,
+      hasOwnSize: textField(form.values, 'contracts') !== undefined || values.action === 'sell',
+      isOfSignal,
       review: reviewed?.review ?? null,
       refusal: reviewed?.refusal,
       freshness: toFreshness(snapshot, { sources, refreshSeconds, now }),
@@ -101,6 +109,7 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
       facts,
       newForm(given),
       await tryReview(deps.orders, res, facts, fill(res, given, facts)),
+      given.limitPrice !== undefined,
     );
   }
 
@@ -152,8 +161,7 @@ export function addTicketRoutes(
         ticker,
       });
       const done = isRepeat ? 'repeated' : 'placed';
-      const placed = Object.fromEntries(ticketFields.map((name) => [name, textField(fields, name)]));
-      res.redirect(303, `${deskAddress(ticker, { ...placed, id: trade.id, done })}#review`);
+      res.redirect(303, `${deskAddress(ticker, { ...pickFields(fields), id: trade.id, done })}#review`);
     },
     async show(req, res, form) {
       const snapshot = deps.snapshots.current;
@@ -213,9 +221,9 @@ const tryReview = (...of: Parameters<typeof review>): Promise<Reviewed | null> =
   });
 
 /** If the member may not open positions, the ticket starts with a sale. */
-function fill(res: Response, given: FormFields, { book, held }: TicketFacts) {
+function fill(res: Response, given: FormFields, { book, held, market }: TicketFacts) {
   const isSale = held !== undefined && sessionOf(res).marketAccess !== 'trade';
-  return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held);
+  return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held, market.closeTime);
 }
 
 async function readFacts(

@@ -1,6 +1,6 @@
 import type { AppError, ErrorCode } from '../../core/errors.js';
 import { toAddress } from '../../core/pages/address.js';
-import { textField, type FormState } from '../../core/pages/form.js';
+import type { FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatMoney, formatPrice, inSentence } from '../../core/pages/format.js';
 import { asksOf, worstCost, type Side } from '../market/book.js';
 import { cityOf, expectedPayout, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
@@ -12,13 +12,13 @@ import { timesInForce } from './order-view.js';
 import { addressOfEvent, inCents, overviewAddress, ticketAddress } from './addresses.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Freshness } from './freshness.js';
-import { statusOf, toBookLevels } from './ladder.js';
+import { statusOf } from './ladder.js';
 import { kindLabels, kindNames, marketStatusLabels } from './labels.js';
 import { formatClimateDay, formatMoment, sourceNames } from './market-view.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import { unplacedTitle } from './overview-view.js';
 import type { Review, ReviewInput } from './review.js';
-import { bestPrice, ticketFields } from './ticket-form.js';
+import { bestPrice, pickFields, ticketFields } from './ticket-form.js';
 import { addCounts, isCount, MIN_CONTRACTS, ORDER_SIZE, perContract } from '../market/contracts.js';
 import { feeRuleOf } from '../market/fees.js';
 import type { RiskLimits } from '../risk/limits.js';
@@ -41,6 +41,10 @@ export interface TicketInput extends TicketFacts {
   form: FormState;
   /** The user has not typed a limit. */
   isFollowing: boolean;
+  /** The size was typed, or is what is held. */
+  hasOwnSize: boolean;
+  /** Size and limit are the signal's. */
+  isOfSignal: boolean;
   review: Review | null;
   refusal: OrderRefusal | undefined;
   freshness: Freshness;
@@ -63,7 +67,6 @@ export function toTicketView(input: TicketInput) {
     rules: toRules(market),
     closeTime: market.closeTime,
     tabs: end ? [] : toTabs(input),
-    levels: toBookLevels(book),
     cash,
     reserved: input.reserved,
     hasTaken: book !== input.whole,
@@ -78,6 +81,7 @@ export function toTicketView(input: TicketInput) {
     timesInForce,
     isResting: form.values.timeInForce?.includes('good_till') ?? false,
     limit: toLimit(input),
+    follows: describeFollowing(input),
     slider: sliderOf(input, side),
     review: end ? null : input.review,
     refusal: toRefusal(input),
@@ -106,6 +110,13 @@ function toEnd({ market, now }: TicketInput) {
         ? ''
         : `Each ${value === 0n ? 'NO' : 'YES'} ${status === 'finalized' ? 'paid' : 'pays'} ${formatPrice(DOLLAR)}.`,
   };
+}
+
+/** Why numbers of the form change by themselves. Null if none does. */
+function describeFollowing({ isOfSignal, isFollowing, hasOwnSize }: TicketInput): string | null {
+  if (isOfSignal) return 'Both follow the signal until you edit them.';
+  if (!isFollowing) return null;
+  return hasOwnSize ? 'The limit follows the price.' : 'Both follow the price until you edit them.';
 }
 
 function toLimit({ market, isFollowing }: TicketInput) {
@@ -218,7 +229,7 @@ function toRefusal({ refusal, market, isFollowing, limits, form: { values } }: T
           value: inCents(remedy.price),
           shown: formatPrice(remedy.price),
         };
-  const query = Object.fromEntries(ticketFields.map((name) => [name, textField(values, name)]));
+  const query = pickFields(values);
   if (isFollowing) delete query.limitPrice;
   return {
     title,
