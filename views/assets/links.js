@@ -3,7 +3,7 @@ import { refreshMain } from './live.js';
 /**
  * Shows the pages of links inside `data-swap` in place, so that scroll position and focus stay, if they have the same
  * path or one that begins with the attribute's value. A link with `data-panel` opens a panel; `data-panel-close` or
- * Escape closes it. A key in `aria-keyshortcuts` follows a link of the panel.
+ * Escape closes it.
  */
 export function swapLinks() {
   document.addEventListener('click', async (event) => {
@@ -31,11 +31,9 @@ export function swapLinks() {
     if (!document.querySelector('[data-swap]')) return;
     if (!(await refreshMain(location.href).catch(() => false))) location.reload();
   });
-  document.addEventListener('keydown', ({ key, target, ctrlKey, metaKey, altKey }) => {
+  document.addEventListener('keydown', ({ key }) => {
     if (document.querySelector('dialog[open], details[data-menu][open]')) return;
     if (key === 'Escape') document.querySelector('a[data-panel-close]')?.click();
-    if (target.matches('input, select, textarea') || ctrlKey || metaKey || altKey) return;
-    document.querySelector(`.side-panel a[aria-keyshortcuts="${CSS.escape(key)}"]`)?.click();
   });
 }
 

@@ -195,6 +195,7 @@ function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
     price: bestPrice(book, side, action),
     href: ticketAddress(market.ticker, { side, action, ...(contracts ? { contracts } : {}) }),
     isCurrent: chosenSide === side && chosenAction === action,
+    key: action === 'sell' ? undefined : side === 'yes' ? 'b' : 's',
   });
   const contracts = chosenAction === 'buy' && isCount(typed) && typed > 0 ? typed : undefined;
   const sales = held ? [held.side] : [];
