@@ -7,7 +7,7 @@ import {
   inSentence,
 } from '../../core/pages/format.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
-import { asksOf, emptyBook, worstCost, type Side } from '../market/book.js';
+import { asksOf, emptyBook, type Side } from '../market/book.js';
 import { bracketLabel } from '../market/brackets.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import { isOpen } from '../ledger/orders-table.js';
@@ -20,8 +20,8 @@ import {
   type Market,
   type TemperatureKind,
 } from '../market/market.js';
-import { feeRuleOf } from '../market/fees.js';
-import { DOLLAR, shareOf, type Micros } from '../market/money.js';
+import { allInCost, feeRuleOf } from '../market/fees.js';
+import { DOLLAR, type Micros } from '../market/money.js';
 import type { ListedOrder } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
@@ -33,7 +33,7 @@ import { marketStatusLabels, toMarketView } from './labels.js';
 import { whenOf, type OwnAccount } from './market-view.js';
 import { toOrderView } from './order-view.js';
 import { evidenceShare } from './gates-view.js';
-import { bestPrice, contractsAt } from './ticket-form.js';
+import { bestPrice } from './ticket-form.js';
 import { isFound, shownEvents } from './overview-view.js';
 import { toMarketValue } from './portfolio-view.js';
 import { currentSignals, signalsOff, toSignalView, whyNone } from './signals-view.js';
@@ -159,12 +159,10 @@ export function findOrder({ forecasts, data }: Snapshot, market: ListedMarket): 
   const yes = isPlaced(market) ? forecastOf(forecasts, market)?.probabilities.get(market.ticker) : undefined;
   const feeRule = feeRuleOf(data, market);
   if (yes === undefined || !feeRule) return {};
+  const book = data.books.get(market.ticker) ?? emptyBook;
   const side = (['yes', 'no'] as const).find((each) => {
-    const ask = asksOf(data.books.get(market.ticker) ?? emptyBook, each)[0];
-    if (!ask) return false;
-    const contracts = contractsAt(ask);
-    const worth = shareOf(valueOf(DOLLAR, contracts), each === 'yes' ? yes : 1 - yes);
-    return worth >= worstCost(feeRule, { contracts, limitPrice: ask.price });
+    const ask = bestPrice(book, each, 'buy');
+    return ask !== undefined && (each === 'yes' ? yes : 1 - yes) >= allInCost(feeRule, ask);
   });
   return side && { side };
 }

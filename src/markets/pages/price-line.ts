@@ -72,6 +72,7 @@ export function toPriceLine(
         fills.map((order) => ({ index, name: order.action, value: centsOf(order) })),
       ),
       hasZero: false,
+      isWhole: true,
       formatTick: (cents) => `${cents}¢`,
     }),
     /** Newest first. */

@@ -186,7 +186,9 @@ it.each([
     // The portfolio rounds the sum, which may be a cent from the sum of what is rounded.
     expect([-CENT, 0n, CENT]).toContain(roundToCent(cash) - of('Cash after') - paid);
     expect(paid - (action === 'buy' ? of('Price') : -of('Price'))).toBe(roundToCent(of('Fee')));
-    expect(facts.every((fact) => !('money' in fact) || fact.label === 'Fee' || fact.money % CENT === 0n)).toBe(true);
+    expect(
+      facts.every((fact) => !('money' in fact) || fact.label === 'Fee' || fact.money % CENT === 0n),
+    ).toBe(true);
   }
 });
 
@@ -250,6 +252,12 @@ it('a ticket starts with the best price of its side, and a sale with the holding
     observed: 'cancel',
   });
   expect(fillTicket({ contracts: '8' }, book, undefined).limitPrice).toBe('43');
+  // Ends with the market.
+  const close = new Date('2026-07-16T05:00:00Z');
+  expect(fillTicket({ timeInForce: 'good_till_time' }, book, undefined, close).expiresAt).toBe(
+    '2026-07-16T05:00',
+  );
+  expect(fillTicket({}, book, undefined, close).expiresAt).toBe('');
   const held = { side: 'no' as const, contracts: 7, cost: cents(280) };
   expect(fillTicket({ action: 'sell' }, book, held)).toMatchObject({
     side: 'no',
