@@ -211,7 +211,8 @@ it('new prices arrive automatically and keep the focus and open details', async 
   expect(await page.locator('#price-numbers').getAttribute('open')).not.toBe(null);
   const price = page.getByRole('radio', { name: 'Price' });
   expect(await price.isChecked()).toBe(true);
-  expect(await page.locator('#distribution-numbers').isVisible()).toBe(false);
+  const numbers = page.locator('#distribution-numbers > summary');
+  expect(await numbers.isVisible()).toBe(false);
   // The choice stays for the next city, and arrows change it.
   await page.getByRole('navigation', { name: 'Opportunities' }).getByRole('link').last().click();
   await page.locator('.opportunities li:last-child [aria-current]').waitFor();
@@ -223,7 +224,7 @@ it('new prices arrive automatically and keep the focus and open details', async 
   expect(await page.evaluate(isCut)).toBe(false);
   expect(await price.isChecked()).toBe(true);
   await price.press('ArrowLeft');
-  await page.locator('#distribution-numbers').waitFor();
+  await numbers.waitFor();
 });
 
 it('links of the desk keep the place and the focus, and the ticket stays alive', async () => {
@@ -266,7 +267,7 @@ it('a slow ticket takes no input until it is the chosen one, and keeps what is t
   for (const part of ['form#ticket', '#review'])
     await page.locator(`${part}[inert][aria-busy=true]`).waitFor();
   answer();
-  await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy NO' }).waitFor();
+  await page.locator('[data-chosen] #ticket-tabs a[aria-current]', { hasText: 'Buy NO' }).waitFor();
   expect(await page.locator('[inert]').count()).toBe(0);
   await page.getByLabel('Contracts').fill('2');
   // The other side opens with the number, although the quote has not followed yet.
@@ -435,7 +436,9 @@ it('at 1280×800, all brackets and the button of a resting order are in view', a
   const tops = await Promise.all(tabs.slice(0, 2).map(async (row) => (await row.boundingBox())!.y));
   expect(tops[0]).toBe(tops[1]);
   await page.getByLabel('Order type').selectOption('good_till_time');
-  await page.getByText('How it rests in the book').waitFor();
+  await expect
+    .poll(() => page.locator('[data-place] [name=timeInForce]').inputValue())
+    .toBe('good_till_time');
   expect(await bottomOf(page.getByRole('button', { name: PLACE }))).toBeLessThan(800);
   // A level of the book becomes the limit, and the rest of the ticket stays.
   const book = page.locator('.desk-market .book');
@@ -459,7 +462,10 @@ it('an order does not change by itself while the pointer is in its ticket', asyn
   // The next answer has another size.
   await page.route(`**/dashboard/markets/${ticker}`, async (route) => {
     const response = await route.fetch();
-    const body = (await response.text()).replaceAll(/(name="contracts"[^>]*value=")[^"]*/g, '$1' + '7.77');
+    const body = (await response.text()).replaceAll(
+      /(?<before>name="contracts"[^>]*value=")[^"]*/g,
+      '$<before>7.77',
+    );
     await route.fulfill({ response, body });
   });
   const refresh = async () => {
@@ -476,6 +482,7 @@ it('an order does not change by itself while the pointer is in its ticket', asyn
   await page.mouse.move(0, 0);
   await refresh();
   await expect.poll(() => size.inputValue()).toBe('7.77');
+  await page.unrouteAll();
 });
 
 it('keys go through the opportunities, choose a side and list themselves', async () => {

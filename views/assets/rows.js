@@ -8,12 +8,12 @@ export function rowKeys() {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (target.closest('select, textarea, [contenteditable], input:not([type=radio], [type=checkbox])')) return;
     if (document.querySelector('dialog[open], details[data-menu][open]')) return;
-    const own = document.querySelector(`[aria-keyshortcuts="${CSS.escape(key)}"]`);
+    const shortcut = document.querySelector(`[aria-keyshortcuts="${CSS.escape(key)}"]`);
     const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[key];
-    const next = own ?? (step && findRow(step, key.startsWith('Arrow')));
+    const next = shortcut ?? (step && findRow(step, key.startsWith('Arrow')));
     if (!next) return;
     event.preventDefault();
-    if (own?.matches('a, button')) own.click();
+    if (shortcut?.matches('a, button')) shortcut.click();
     else next.focus();
   });
 }

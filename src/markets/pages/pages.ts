@@ -121,15 +121,12 @@ function toDays({ station, kind, events, event: chosen, missing }: Choice, q: st
   return [
     ...dates.filter((date) => open.has(date)),
     ...dates.filter((date) => !open.has(date)).toReversed(),
-  ].map((date) => {
-    const label = whenOf({ station, kind, date }, now);
-    return {
-      label,
-      href: eventAddress({ station: station.id, kind, date, q }),
-      isCurrent: date === (chosen?.date ?? missing?.date),
-      note: open.has(date) || label === 'Yesterday' ? undefined : 'closed',
-    };
-  });
+  ].map((date) => ({
+    label: whenOf({ station, kind, date }, now),
+    href: eventAddress({ station: station.id, kind, date, q }),
+    isCurrent: date === (chosen?.date ?? missing?.date),
+    note: open.has(date) || whenOf({ station, kind, date }, now) === 'Yesterday' ? undefined : 'closed',
+  }));
 }
 
 function toHours({ kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
@@ -226,7 +223,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
     const event = choice?.event;
     const [signal] = event ? signalsOf(own.signals, event, now) : [];
     const market = asked.market ?? signal?.market ?? (event ? findLikeliest(snapshot, event) : others?.first);
-    const order = signal ? signalFields(signal) : market && (own.mayOpen ? findOrder(snapshot, market) : {});
+    const order = signal || !market || !own.mayOpen ? signalFields(signal) : findOrder(snapshot, market);
     const ticket =
       asked.ticket ?? (market && order && (await tickets.readView(res, facts.whole, market, order)));
     const shown = event
@@ -358,11 +355,10 @@ const readShow = (req: Request, { choice, market }: DeskChoice): (typeof deskPar
 
 const deskParts = ['list', 'market', 'orders'] as const;
 
-const signalFields = ({ side, contracts, limitPrice }: Signal): FormFields => ({
-  side,
-  contracts: String(contracts),
-  limitPrice: inCents(limitPrice),
-});
+const signalFields = (signal: Signal | undefined): FormFields =>
+  signal
+    ? { side: signal.side, contracts: String(signal.contracts), limitPrice: inCents(signal.limitPrice) }
+    : {};
 
 /** The order book of the ticket's side. */
 function toDepth({ data }: Snapshot, market: ListedMarket, ticket: TicketView | undefined, mayOpen: boolean) {

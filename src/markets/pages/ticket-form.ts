@@ -56,17 +56,14 @@ export function fillTicket(given: FormFields, book: OrderBook, held: Holding | u
   const contracts = textField(given, 'contracts') ?? String(toSell ?? contractsAt(levels[0]));
   const price = priceToFill(levels, Number(contracts));
   const timeInForce = readWords(textField(given, 'timeInForce') ?? 'immediate_or_cancel');
-  const end =
-    timeInForce === 'good_till_time'
-      ? closeTime?.toISOString().slice(0, 'YYYY-MM-DDThh:mm'.length)
-      : undefined;
+  const closesAt = timeInForce === 'good_till_time' && closeTime?.toISOString().slice(0, 16);
   return {
     side,
     action,
     contracts,
     limitPrice: textField(given, 'limitPrice') ?? (price === undefined ? '' : inCents(price)),
     timeInForce,
-    expiresAt: textField(given, 'expiresAt') ?? end ?? '',
+    expiresAt: textField(given, 'expiresAt') ?? (closesAt || ''),
     postOnly: textField(given, 'postOnly') ?? 'no',
     observed: textField(given, 'observed') ?? 'cancel',
   };

@@ -67,13 +67,7 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
   const { clock } = context;
   const { refreshSeconds } = context.config.trading;
 
-  function toView(
-    res: Response,
-    facts: TicketFacts,
-    form: FormState,
-    reviewed: Reviewed | null,
-    isOfSignal = false,
-  ): TicketView {
+  function toView(res: Response, facts: TicketFacts, form: FormState, reviewed: Reviewed | null): TicketView {
     const { snapshot } = facts;
     const { sources } = deps.snapshots;
     const { role, marketAccess } = sessionOf(res);
@@ -84,7 +78,6 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
       form: { ...form, values },
       isFollowing: textField(form.values, 'limitPrice') === undefined,
       hasOwnSize: textField(form.values, 'contracts') !== undefined || values.action === 'sell',
-      isOfSignal,
       review: reviewed?.review ?? null,
       refusal: reviewed?.refusal,
       freshness: toFreshness(snapshot, { sources, refreshSeconds, now }),
@@ -104,13 +97,9 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
     given: FormFields,
   ): Promise<TicketView> {
     const facts = await readFacts(context, snapshot, market, res);
-    return toView(
-      res,
-      facts,
-      newForm(given),
-      await tryReview(deps.orders, res, facts, fill(res, given, facts)),
-      given.limitPrice !== undefined,
-    );
+    const reviewed = await tryReview(deps.orders, res, facts, fill(res, given, facts));
+    const view = toView(res, facts, newForm(given), reviewed);
+    return given.limitPrice ? { ...view, follows: 'Both follow the signal until you edit them.' } : view;
   }
 
   const showLoading = (req: Request, res: Response) =>

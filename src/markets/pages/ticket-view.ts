@@ -43,8 +43,6 @@ export interface TicketInput extends TicketFacts {
   isFollowing: boolean;
   /** The size was typed, or is what is held. */
   hasOwnSize: boolean;
-  /** Size and limit are the signal's. */
-  isOfSignal: boolean;
   review: Review | null;
   refusal: OrderRefusal | undefined;
   freshness: Freshness;
@@ -79,9 +77,10 @@ export function toTicketView(input: TicketInput) {
     mostContracts: input.limits.maxOrderContracts,
     fieldNames: ticketFields,
     timesInForce,
-    isResting: form.values.timeInForce?.includes('good_till') ?? false,
     limit: toLimit(input),
-    follows: describeFollowing(input),
+    follows:
+      input.isFollowing &&
+      (input.hasOwnSize ? 'The limit follows the price.' : 'Both follow the price until you edit them.'),
     slider: sliderOf(input, side),
     review: end ? null : input.review,
     refusal: toRefusal(input),
@@ -110,13 +109,6 @@ function toEnd({ market, now }: TicketInput) {
         ? ''
         : `Each ${value === 0n ? 'NO' : 'YES'} ${status === 'finalized' ? 'paid' : 'pays'} ${formatPrice(DOLLAR)}.`,
   };
-}
-
-/** Why numbers of the form change by themselves. Null if none does. */
-function describeFollowing({ isOfSignal, isFollowing, hasOwnSize }: TicketInput): string | null {
-  if (isOfSignal) return 'Both follow the signal until you edit them.';
-  if (!isFollowing) return null;
-  return hasOwnSize ? 'The limit follows the price.' : 'Both follow the price until you edit them.';
 }
 
 function toLimit({ market, isFollowing }: TicketInput) {

@@ -102,7 +102,7 @@ it('a purchase over two levels is quoted as charged, in cents', () => {
   expect(quoted.warning).toBeNull();
 });
 
-// 3 NO at 98 cost 2.94 and a fee of 0.07·3·0.98·0.02 = 0.004116, rounded up to 0.0042. Of 1,031.3159, 1,028.3717 remains.
+// 3 NO at 98 cost 2.94 and a fee of 0.07·3·0.98·0.02 = 0.004116, rounded up to 0.0042. This leaves 1,028.3717.
 it('a fee of less than a cent is not nothing, and the cash afterwards is what the portfolio will show', () => {
   const bid = { yes: [{ price: cents(2), contracts: 3 }], no: [] };
   const dear = { ...order, side: 'no' as const, contracts: 3, limitPrice: cents(98) };
