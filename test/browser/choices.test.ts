@@ -114,13 +114,16 @@ it('only an order that rests in the book can be post only', async () => {
   await page.goto(path);
   const [timeInForce, postOnly] = [
     page.locator('select[name=timeInForce]'),
-    page.locator('select[name=postOnly]'),
+    page.getByLabel('Post only'),
   ];
   expect(await postOnly.isVisible()).toBe(false);
   await timeInForce.selectOption('good_till_cancelled');
-  await postOnly.selectOption('yes');
+  await postOnly.check();
   await timeInForce.selectOption('good_till_time');
-  expect(await postOnly.inputValue()).toBe('yes');
+  expect(await postOnly.isChecked()).toBe(true);
+  // The order ends with the market unless another time is typed.
+  await expect.poll(() => page.getByLabel('Expires (UTC)').inputValue()).toMatch(/20\d\d \d\d:\d\d$/);
+  expect(await page.locator('.error').count()).toBe(0);
   await timeInForce.selectOption('fill_or_kill');
-  expect(await postOnly.inputValue()).toBe('no');
+  expect(await postOnly.isChecked()).toBe(false);
 });

@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { isPlaced, type Market } from '../../src/markets/market/market.js';
 import { everything } from '../../src/markets/venue/simulation/world.js';
@@ -211,7 +211,8 @@ it('new prices arrive automatically and keep the focus and open details', async 
   expect(await page.locator('#price-numbers').getAttribute('open')).not.toBe(null);
   const price = page.getByRole('radio', { name: 'Price' });
   expect(await price.isChecked()).toBe(true);
-  expect(await page.locator('#distribution-numbers').isVisible()).toBe(false);
+  const numbers = page.locator('#distribution-numbers > summary');
+  expect(await numbers.isVisible()).toBe(false);
   // The choice stays for the next city, and arrows change it.
   await page.getByRole('navigation', { name: 'Opportunities' }).getByRole('link').last().click();
   await page.locator('.opportunities li:last-child [aria-current]').waitFor();
@@ -223,7 +224,7 @@ it('new prices arrive automatically and keep the focus and open details', async 
   expect(await page.evaluate(isCut)).toBe(false);
   expect(await price.isChecked()).toBe(true);
   await price.press('ArrowLeft');
-  await page.locator('#distribution-numbers').waitFor();
+  await numbers.waitFor();
 });
 
 it('links of the desk keep the place and the focus, and the ticket stays alive', async () => {
@@ -266,7 +267,7 @@ it('a slow ticket takes no input until it is the chosen one, and keeps what is t
   for (const part of ['form#ticket', '#review'])
     await page.locator(`${part}[inert][aria-busy=true]`).waitFor();
   answer();
-  await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy NO' }).waitFor();
+  await page.locator('[data-chosen] #ticket-tabs a[aria-current]', { hasText: 'Buy NO' }).waitFor();
   expect(await page.locator('[inert]').count()).toBe(0);
   await page.getByLabel('Contracts').fill('2');
   // The other side opens with the number, although the quote has not followed yet.
@@ -421,6 +422,97 @@ it.each([
   expect(chart.y).toBeGreaterThan(orders.y);
 });
 
+it('at 1280×800, all brackets and the button of a resting order are in view', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser, viewport: { width: 1280, height: 800 } });
+  const { ticker, yesAsk } = findMarket();
+  await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=2`);
+  const bottomOf = async (locator: Locator) => {
+    const { y, height } = (await locator.boundingBox())!;
+    return y + height;
+  };
+  expect(await bottomOf(page.locator('.ladder tr').last())).toBeLessThan(800);
+  const tabs = await page.locator('.event-choices > nav').all();
+  const tops = await Promise.all(tabs.slice(0, 2).map(async (row) => (await row.boundingBox())!.y));
+  expect(tops[0]).toBe(tops[1]);
+  await page.getByLabel('Order type').selectOption('good_till_time');
+  await expect
+    .poll(() => page.locator('[data-place] [name=timeInForce]').inputValue())
+    .toBe('good_till_time');
+  expect(await bottomOf(page.getByRole('button', { name: PLACE }))).toBeLessThan(800);
+  // A level of the book becomes the limit, and the rest of the ticket stays.
+  const book = page.locator('.desk-market .book');
+  expect(await book.locator('tbody tr').count()).toBeLessThanOrEqual(5);
+  const bid = book.locator('.bid a').first();
+  const price = /limitPrice=([\d.]+)/.exec((await bid.getAttribute('href'))!)![1]!;
+  expect(Number(price)).toBeLessThan(Number(inCents(yesAsk!)));
+  await bid.click();
+  await page.getByRole('heading', { name: `Buy 2 YES at ${price}¢ or less` }).waitFor();
+  expect(await page.getByLabel('Order type').inputValue()).toBe('good_till_time');
+});
+
+it('an order does not change by itself while the pointer is in its ticket', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser });
+  const { ticker } = findMarket();
+  await page.goto(`/dashboard/markets/${ticker}`);
+  await page.getByText('Both follow the price until you edit them.').waitFor();
+  const size = page.getByLabel('Contracts', { exact: true });
+  const own = await size.inputValue();
+  // The next answer has another size.
+  await page.route(`**/dashboard/markets/${ticker}`, async (route) => {
+    const response = await route.fetch();
+    const body = (await response.text()).replaceAll(
+      /(?<before>name="contracts"[^>]*value=")[^"]*/g,
+      '$<before>7.77',
+    );
+    await route.fulfill({ response, body });
+  });
+  const refresh = async () => {
+    const answered = page.waitForResponse(`**/dashboard/markets/${ticker}`);
+    world.service.clock.advance(15_000);
+    await world.service.trading.refresher.refresh();
+    await answered;
+    const { asOf } = world.service.trading.snapshots.current!;
+    await expect.poll(() => page.locator('#desk-status').getAttribute('data-as-of')).toBe(asOf.toISOString());
+  };
+  await page.locator('.desk-ticket').hover();
+  await refresh();
+  expect(await size.inputValue()).toBe(own);
+  await page.mouse.move(0, 0);
+  await refresh();
+  await expect.poll(() => size.inputValue()).toBe('7.77');
+  await page.unrouteAll();
+});
+
+it('keys go through the opportunities, choose a side and list themselves', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser });
+  const { station, date, ticker } = findMarket();
+  await page.goto(`/dashboard/markets/${ticker}?side=no&action=buy&contracts=2`);
+  const rows = page.getByRole('navigation', { name: 'Opportunities' }).getByRole('link');
+  const focused = () => page.evaluate<string>('document.activeElement.getAttribute("href")');
+  const hrefs = await rows.evaluateAll((links) => links.map((link) => link.getAttribute('href')));
+  const current = hrefs.findIndex((href) => href!.includes(`station=${station.id}&date=${date}`));
+  const at = Math.max(current, 0);
+  await page.keyboard.press('j');
+  expect(await focused()).toBe(hrefs[at + 1]);
+  await page.keyboard.press('ArrowUp');
+  expect(await focused()).toBe(hrefs[at]);
+  await page.keyboard.press('b');
+  await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy YES' }).waitFor();
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  expect(await findAllBarriers(page)).toEqual([]);
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('t');
+  expect(await page.evaluate('document.activeElement.id')).toBe('field-contracts');
+  // In a field, a key is only typed.
+  await page.keyboard.press('s');
+  expect(await page.getByRole('dialog', { name: 'Keys' }).isVisible()).toBe(false);
+  expect(page.url()).toContain('side=yes');
+});
+
 it('on a phone, the ticket of a chosen market comes first, and places its order', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const { ticker } = findMarket();
@@ -430,6 +522,15 @@ it('on a phone, the ticket of a chosen market comes first, and places its order'
   expect((await page.locator('#ticket-head').boundingBox())!.y).toBeLessThan(PHONE.height / 2);
   const { y, height } = (await place.boundingBox())!;
   expect(y + height).toBeLessThan(PHONE.height);
+  // A click fails where something covers the link.
+  for (const [menu, link] of [
+    ['.navigation-toggle', '.navigation a[href="/dashboard/members"]'],
+    ['.account', '.account a[href="/dashboard/account"]'],
+  ] as const) {
+    await page.locator(`${menu} > summary`).click();
+    await page.locator(link).click({ trial: true });
+    await page.locator(`${menu} > summary`).click();
+  }
   await place.click();
   await page.getByText(/^Bought 1 YES for/).waitFor();
   expect(await findAllBarriers(page)).toEqual([]);

@@ -19,9 +19,9 @@ export function choicesFollowFields() {
  * hidden.
  */
 function clearWithChoice(group) {
-  const [name, value] = group.dataset.shownFor.split('=');
+  const [name, values] = group.dataset.shownFor.split('=');
   group.closest('form').addEventListener('change', ({ target }) => {
-    if (target.name !== name || target.value === value) return;
+    if (target.name !== name || values.split(' ').includes(target.value)) return;
     for (const box of group.querySelectorAll('[type=checkbox]:checked')) box.checked = false;
   });
 }

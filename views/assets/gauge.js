@@ -9,6 +9,7 @@ import { menus } from './menus.js';
 import { sendOnce } from './once.js';
 import { passkeyButtons } from './passkeys.js';
 import { revealButtons } from './reveal.js';
+import { rowKeys } from './rows.js';
 import { searchDialog } from './search.js';
 import { slugsFollowNames } from './slugs.js';
 
@@ -20,6 +21,7 @@ openLink();
 menus();
 passkeyButtons();
 revealButtons();
+rowKeys();
 searchDialog();
 sendInPlace();
 sendOnce();

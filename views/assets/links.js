@@ -3,7 +3,7 @@ import { refreshMain } from './live.js';
 /**
  * Shows the pages of links inside `data-swap` in place, so that scroll position and focus stay, if they have the same
  * path or one that begins with the attribute's value. A link with `data-panel` opens a panel; `data-panel-close` or
- * Escape closes it. A key in `aria-keyshortcuts` follows a link of the panel. Without one, j and k, and arrows from a row, move between rows.
+ * Escape closes it.
  */
 export function swapLinks() {
   document.addEventListener('click', async (event) => {
@@ -31,24 +31,10 @@ export function swapLinks() {
     if (!document.querySelector('[data-swap]')) return;
     if (!(await refreshMain(location.href).catch(() => false))) location.reload();
   });
-  document.addEventListener('keydown', (event) => {
-    const { key, target, ctrlKey, metaKey, altKey } = event;
+  document.addEventListener('keydown', ({ key }) => {
     if (document.querySelector('dialog[open], details[data-menu][open]')) return;
     if (key === 'Escape') document.querySelector('a[data-panel-close]')?.click();
-    if (target.matches('input, select, textarea') || ctrlKey || metaKey || altKey) return;
-    if (document.querySelector('.side-panel'))
-      document.querySelector(`.side-panel a[aria-keyshortcuts="${CSS.escape(key)}"]`)?.click();
-    else if (moveInRows(key)) event.preventDefault();
   });
-}
-
-function moveInRows(key) {
-  const rows = [...document.querySelectorAll('a[data-row]')];
-  const at = rows.indexOf(document.activeElement);
-  const step = { j: 1, k: -1, ...(at !== -1 && { ArrowDown: 1, ArrowUp: -1 }) }[key];
-  const row = step && rows[at === -1 ? 0 : at + step];
-  row?.focus();
-  return row;
 }
 
 function showTarget(hash) {

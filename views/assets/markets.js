@@ -51,6 +51,7 @@ async function refresh(address) {
     if (isBusy()) return false;
     readClock(fresh);
     tickAges(fresh);
+    if (address === undefined) holdTicket(fresh);
     followPrice(fresh);
     for (const { attributes } of fresh.querySelectorAll('#ticket [value=nothing]')) attributes.value.value = '';
     return true;
@@ -94,6 +95,14 @@ const limitOf = (root) => root.querySelector('form#ticket [name=limitPrice][data
 function followPrice(fresh) {
   const [limit, next] = [limitOf(document), limitOf(fresh)];
   if (limit && next) limit.value = next.value;
+}
+
+/** An order whose market or size would change by itself stays while the pointer or the focus is in its ticket. */
+function holdTicket(fresh) {
+  const [now, next] = [document, fresh].map((page) => page.querySelector('form#ticket'));
+  const isSame = now && next && ['side', 'contracts'].every((name) => now.elements[name].value === next.elements[name].value);
+  if (isSame && now.getAttribute('action') === next.getAttribute('action')) return;
+  if (document.querySelector('.desk-ticket:is(:hover, :focus-within)')) fresh.querySelector('.desk-ticket')?.remove();
 }
 
 /** The stake's slider and its number show the same. */

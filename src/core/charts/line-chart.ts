@@ -15,6 +15,8 @@ export interface LineChartInput {
   count?: number;
   /** If false, the y axis covers only the range of the values. Default: it includes zero. */
   hasZero?: boolean;
+  /** Only whole numbers on the y axis. */
+  isWhole?: boolean;
   /** In pixels. */
   height?: number;
 }
@@ -33,13 +35,14 @@ export function toLineChart(input: LineChartInput) {
     marks = [],
     count = labels.length,
     hasZero = true,
+    isWhole = false,
     height = 200,
   } = input;
   const values = lines.flatMap((line) => line.values.filter((value) => value !== null));
   values.push(...marks.map(({ value }) => value));
   const isFlat = new Set(values).size < 2;
   const shown = hasZero || isFlat ? [0, ...values] : values;
-  const ticks = ticksAround(Math.min(...shown), Math.max(...shown));
+  const ticks = ticksAround(Math.min(...shown), Math.max(...shown), isWhole);
   const [low, high] = [ticks[0]!, ticks.at(-1)!];
   const toX = (index: number) => (count === 1 ? WIDTH / 2 : (index / (count - 1)) * WIDTH);
   const toY = (value: number) => height * (1 - (value - low) / (high - low));

@@ -165,6 +165,10 @@ export function roundToCent(micros: bigint): bigint {
 /** `$1,234.50`, `−$0.04`, rounded to cents. */
 export const formatMoney = (micros: bigint): string => formatExactMoney(roundToCent(micros));
 
+/** Like `formatMoney`, but `<$0.01` for what is too little to show. */
+export const formatFee = (micros: bigint): string =>
+  micros > 0n && roundToCent(micros) === 0n ? '<$0.01' : formatMoney(micros);
+
 /** `$1,234.50`, `$0.3744`: all digits, but at least two decimals. */
 export function formatExactMoney(micros: bigint): string {
   const [sign, amount] = micros < 0n ? ['−', -micros] : ['', micros];

@@ -7,7 +7,7 @@ import {
   inSentence,
 } from '../../core/pages/format.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
-import { asksOf, emptyBook } from '../market/book.js';
+import { asksOf, emptyBook, type Side } from '../market/book.js';
 import { bracketLabel } from '../market/brackets.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import { isOpen } from '../ledger/orders-table.js';
@@ -20,6 +20,7 @@ import {
   type Market,
   type TemperatureKind,
 } from '../market/market.js';
+import { allInCost, feeRuleOf } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { ListedOrder } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
@@ -143,12 +144,27 @@ function toChance(
 
 const noQuote = { why: undefined, quote: undefined };
 
-/** The market whose outcome is least certain, of those with offers of YES if any. Undefined if the event takes no orders. */
+/** The likeliest bracket, or the least certain threshold of an hour. Undefined if the event takes no orders. */
 export function findLikeliest({ forecasts }: Snapshot, event: MarketEvent): Market | undefined {
   const probabilities = forecastOf(forecasts, event)?.probabilities;
-  const chance = ({ ticker, yesAsk }: Market) =>
-    Math.abs((probabilities?.get(ticker) ?? 0) - 0.5) + Number(yesAsk === null);
-  return event.markets.filter(takesOrders).toSorted((a, b) => chance(a) - chance(b))[0];
+  const rank = ({ ticker, yesAsk }: Market) => {
+    const chance = probabilities?.get(ticker) ?? Number(yesAsk ?? 0n) / Number(DOLLAR);
+    return event.kind === 'hourly' ? -Math.abs(chance - 0.5) : chance;
+  };
+  return event.markets.filter(takesOrders).toSorted((a, b) => rank(b) - rank(a))[0];
+}
+
+/** The side whose best offer does not lose on average. Without a forecast, the ticket's own. Undefined if both lose. */
+export function findOrder({ forecasts, data }: Snapshot, market: ListedMarket): { side?: Side } | undefined {
+  const yes = isPlaced(market) ? forecastOf(forecasts, market)?.probabilities.get(market.ticker) : undefined;
+  const feeRule = feeRuleOf(data, market);
+  if (yes === undefined || !feeRule) return {};
+  const book = data.books.get(market.ticker) ?? emptyBook;
+  const side = (['yes', 'no'] as const).find((each) => {
+    const ask = bestPrice(book, each, 'buy');
+    return ask !== undefined && (each === 'yes' ? yes : 1 - yes) >= allInCost(feeRule, ask);
+  });
+  return side && { side };
 }
 
 /** Before fees, at the best ask. */

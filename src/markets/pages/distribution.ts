@@ -6,7 +6,7 @@ import { formatDecimal, formatDegrees, formatExactProbability } from '../../core
 import type { Holding } from '../ledger/positions.js';
 import { degreesOf, impliedProbabilities, possibleDegrees, type Degree } from './probabilities.js';
 
-const CHART_HEIGHT = 140;
+const CHART_HEIGHT = 90;
 const MIN_HEIGHT = 1.5;
 const PIN_ROW = 20;
 

@@ -2,7 +2,7 @@ import type { DayForecast } from '../learning/forecast.js';
 import { asksOf, bidsOf, emptyBook, type Level, type OrderBook, type Side } from '../market/book.js';
 import type { MarketEvent } from '../market/event.js';
 import { expectedPayout, takesOrders, type ListedMarket, type Market } from '../market/market.js';
-import { DOLLAR } from '../market/money.js';
+import { DOLLAR, type Micros } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import type { Signal } from '../signals/signal.js';
@@ -112,15 +112,19 @@ function toHeld(market: Market, held: Holding | undefined, book: OrderBook, mayO
   };
 }
 
-/** Highest price first. The NO book is the mirror image. */
-export function toBookLevels(book: OrderBook) {
-  const [asks, bids] = [asksOf(book, 'yes'), bidsOf(book, 'yes')];
+/** The bids and asks of one side, the best first. A price leads to the ticket with that limit, if orders are taken. */
+export function toBookRows(book: OrderBook, side: Side, toHref: ((price: Micros) => string) | null) {
+  const [bids, asks] = [bidsOf(book, side), asksOf(book, side)];
   const most = Math.max(1, ...[...asks, ...bids].map(({ contracts }) => contracts));
   const toLevel = ({ price, contracts }: Level) => ({
     price,
+    href: toHref?.(price),
     contracts,
     /** In percent of the widest level. */
     width: ((100 * contracts) / most).toFixed(1),
   });
-  return { yesAsks: asks.map(toLevel).toReversed(), yesBids: bids.map(toLevel) };
+  return Array.from({ length: Math.max(bids.length, asks.length) }, (_, i) => ({
+    bid: bids[i] && toLevel(bids[i]),
+    ask: asks[i] && toLevel(asks[i]),
+  }));
 }

@@ -43,7 +43,7 @@ function toSettlementView(
     start,
     end,
     offset: `UTC−${-station.standardOffsetHours}`,
-    clock: station.timeZone,
+    clock: station.timeZone.split('/').at(-1)!.replaceAll('_', ' '),
     place: { id: station.id, name: station.name, city: station.city },
     source: source === null ? 'The rules do not say it clearly' : sourceNames[source],
     report: isStation(station) && source === 'National Weather Service' ? station.report : null,

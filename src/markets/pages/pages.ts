@@ -2,6 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { createRecentMap, type RecentMap } from '../../core/collections.js';
 import { AppError } from '../../core/errors.js';
 import { readForm } from '../../core/http/body.js';
+import { toAddress } from '../../core/pages/address.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { readQuery, requireOnce, type FormFields } from '../../core/pages/form.js';
 import { inSlices } from '../../core/steps.js';
@@ -11,7 +12,8 @@ import { isManager } from '../../accounts/organizations/table.js';
 import type { Context } from '../../core/http/context.js';
 import { withPurchases, type Holding } from '../ledger/positions.js';
 import type { MarketEvent } from '../market/event.js';
-import { isPlaced, temperatureKinds, type ListedMarket } from '../market/market.js';
+import { emptyBook, type Side } from '../market/book.js';
+import { isPlaced, labelOf, takesOrders, temperatureKinds, type ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import { readSwitch } from '../risk/switches.js';
 import type { Signal, SignalReport } from '../signals/signal.js';
@@ -24,6 +26,7 @@ import {
   inCents,
   overviewAddress,
   streamAddress,
+  ticketAddress,
   type Tab,
 } from './addresses.js';
 import {
@@ -43,6 +46,8 @@ import { describePlaced } from './order-view.js';
 import { orderNotices } from './order-pages.js';
 import { describeUncalibrated, toOther, toOthers, toTabs } from './overview-view.js';
 import { signalsOf } from './signals-view.js';
+import { toBookRows } from './ladder.js';
+import { pickFields } from './ticket-form.js';
 import {
   findPaperCash,
   listPaperHoldings,
@@ -56,6 +61,7 @@ import { listLatestOrders, type ListedOrder } from '../portfolio/order-queries.j
 import { readPortfolio } from '../portfolio/portfolio.js';
 import {
   findLikeliest,
+  findOrder,
   listOpportunities,
   toDeskOrders,
   toDeskPositions,
@@ -119,7 +125,7 @@ function toDays({ station, kind, events, event: chosen, missing }: Choice, q: st
     label: whenOf({ station, kind, date }, now),
     href: eventAddress({ station: station.id, kind, date, q }),
     isCurrent: date === (chosen?.date ?? missing?.date),
-    note: open.has(date) ? undefined : 'closed',
+    note: open.has(date) || whenOf({ station, kind, date }, now) === 'Yesterday' ? undefined : 'closed',
   }));
 }
 
@@ -217,8 +223,9 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
     const event = choice?.event;
     const [signal] = event ? signalsOf(own.signals, event, now) : [];
     const market = asked.market ?? signal?.market ?? (event ? findLikeliest(snapshot, event) : others?.first);
+    const order = signal || !market || !own.mayOpen ? signalFields(signal) : findOrder(snapshot, market);
     const ticket =
-      asked.ticket ?? (market && (await tickets.readView(res, facts.whole, market, signalFields(signal))));
+      asked.ticket ?? (market && order && (await tickets.readView(res, facts.whole, market, order)));
     const shown = event
       ? (event.markets.find(({ ticker }) => (market ? ticker === market.ticker : own.holdings.has(ticker))) ??
         findWinner(event.markets) ??
@@ -258,6 +265,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
           },
         ),
       ticket,
+      depth: market && toDepth(snapshot, market, ticket, own.mayOpen),
       isChosen: asked.market !== undefined,
       isWatched: event !== undefined && own.watched.has(event.station.city),
       ...toNotices(req, { orders, shown: ownOrders }, ticket),
@@ -351,6 +359,17 @@ const signalFields = (signal: Signal | undefined): FormFields =>
   signal
     ? { side: signal.side, contracts: String(signal.contracts), limitPrice: inCents(signal.limitPrice) }
     : {};
+
+/** The order book of the ticket's side. */
+function toDepth({ data }: Snapshot, market: ListedMarket, ticket: TicketView | undefined, mayOpen: boolean) {
+  const fields = ticket ? pickFields(ticket.form.values) : { side: 'yes', action: 'buy' };
+  const side: Side = fields.side === 'no' ? 'no' : 'yes';
+  const toHref = (price: Micros) =>
+    toAddress(ticketAddress(market.ticker), { ...fields, limitPrice: inCents(price) });
+  const book = data.books.get(market.ticker) ?? emptyBook;
+  const rows = toBookRows(book, side, mayOpen && takesOrders(market) ? toHref : null);
+  return { caption: `Order book: ${side.toUpperCase()} of ${labelOf(market)}`, rows };
+}
 
 /** A placed order replaces the button that placed it, so that a second click places no other. */
 function toNotices(

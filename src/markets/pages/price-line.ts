@@ -22,7 +22,7 @@ interface Shown {
   fills: ListedOrder[];
 }
 
-export const CHART_HEIGHT = 150;
+export const CHART_HEIGHT = 110;
 
 /** A market's price, forecast and fills over the recorded time. Null before anything is recorded. */
 export function toPriceLine(
@@ -72,6 +72,7 @@ export function toPriceLine(
         fills.map((order) => ({ index, name: order.action, value: centsOf(order) })),
       ),
       hasZero: false,
+      isWhole: true,
       formatTick: (cents) => `${cents}¢`,
     }),
     /** Newest first. */

@@ -167,7 +167,7 @@ function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook) {
 /** In cents that add up: the cost is what the cash loses, and the fee is the cost without the price. */
 function costs(input: ReviewInput, quote: Quote): Fact[] {
   const { order, cash, feeRule } = input;
-  const { received, realised, result, closed } = book(input, quote);
+  const { cashChange, received, realised, result, closed } = book(input, quote);
   const pairs = valueOf(DOLLAR, closed);
   const total = pairs - received;
   const rounded = roundToCent(-quote.balanceChange - quote.fees);
@@ -176,7 +176,7 @@ function costs(input: ReviewInput, quote: Quote): Fact[] {
   const isClosing = closed === quote.filledContracts;
   return [
     { label: 'Price', money: price, note: averageNote(quote) },
-    { label: 'Fee', money: total - price },
+    { label: 'Fee', money: feeOf(total - price, quote) },
     { label: 'Cost', money: total, isSum: true },
     ...(closed > 0
       ? [
@@ -200,13 +200,13 @@ function costs(input: ReviewInput, quote: Quote): Fact[] {
         ]
       : []),
     ...(isClosing ? [] : [{ label: 'Maximum payout', money: quote.maximumPayout - pairs }]),
-    cashAfter(cash, received),
+    cashAfter(cash, cashChange),
   ];
 }
 
 function proceeds(input: ReviewInput, quote: Quote): Fact[] {
   const { order, cash, feeRule } = input;
-  const { received, result, left } = book(input, quote);
+  const { cashChange, received, result, left } = book(input, quote);
   const all = chargeFill(feeRule, newOrderAccount, {
     action: 'sell',
     price: order.limitPrice,
@@ -216,7 +216,7 @@ function proceeds(input: ReviewInput, quote: Quote): Fact[] {
   const price = rounded > received ? rounded : received;
   return [
     { label: 'Price', money: price, note: averageNote(quote) },
-    { label: 'Fee', money: price - received },
+    { label: 'Fee', money: feeOf(price - received, quote) },
     { label: 'You receive', money: received, isSum: true },
     ...(all.balanceChange < quote.balanceChange
       ? [
@@ -229,15 +229,19 @@ function proceeds(input: ReviewInput, quote: Quote): Fact[] {
       : []),
     { label: 'Profit or loss', change: result, note: 'against the average cost, fee included' },
     { label: 'Remaining', contracts: left },
-    cashAfter(cash, received),
+    cashAfter(cash, cashChange),
   ];
 }
 
+/** As the portfolio will show it. Cash and change may both have parts of a cent. */
 const cashAfter = (cash: Micros, change: Micros) => ({
   label: 'Cash after',
-  money: roundToCent(cash) + change,
-  note: `from ${formatMoney(cash)}`,
+  money: roundToCent(cash + change),
 });
+
+/** In cents, or the least amount instead of nothing. */
+const feeOf = (inCents: Micros, { fees }: Quote): Micros =>
+  inCents === 0n && fees > 0n ? BALANCE_STEP : inCents;
 
 const averageNote = ({ filledContracts, averagePrice }: Quote): string =>
   `${formatDecimal(filledContracts)} × ${formatPrice(averagePrice ?? 0n)}${filledContracts > 1 ? ' on average' : ''}`;
@@ -246,8 +250,8 @@ const averageNote = ({ filledContracts, averagePrice }: Quote): string =>
 function book({ held, order }: ReviewInput, { fills, fees, balanceChange, filledContracts }: Quote) {
   const own = held?.side === order.side ? held.contracts : 0;
   if (order.action === 'sell' && own < filledContracts) {
-    const received = roundToCent(balanceChange);
-    return { received, realised: 0n, result: roundToCent(-fees), closed: 0, left: own };
+    const [cashChange, received] = [balanceChange, roundToCent(balanceChange)];
+    return { cashChange, received, realised: 0n, result: roundToCent(-fees), closed: 0, left: own };
   }
   const closed =
     order.action === 'buy' && held && held.side !== order.side
@@ -262,7 +266,8 @@ function book({ held, order }: ReviewInput, { fills, fees, balanceChange, filled
   }
   realised = floorTo(realised, BALANCE_STEP);
   const result = roundToCent(realised - fees);
-  return { received: roundToCent(cashChange), realised, result, closed, left: holding?.contracts ?? 0 };
+  const received = roundToCent(cashChange);
+  return { cashChange, received, realised, result, closed, left: holding?.contracts ?? 0 };
 }
 
 /** At settlement, compared with not trading. */

@@ -43,7 +43,11 @@ const schema = z.object({
 /** In the order of the form's fields. */
 export const ticketFields = Object.keys(schema.shape) as (keyof z.infer<typeof schema>)[];
 
-export function fillTicket(given: FormFields, book: OrderBook, held: Holding | undefined) {
+export const pickFields = (fields: FormFields): Record<string, string | undefined> =>
+  Object.fromEntries(ticketFields.map((name) => [name, textField(fields, name)]));
+
+/** An order with a time ends at the market's close, unless another time is given. */
+export function fillTicket(given: FormFields, book: OrderBook, held: Holding | undefined, closeTime?: Date) {
   const offered = asksOf(book, 'yes').length === 0 && asksOf(book, 'no').length > 0 ? 'no' : 'yes';
   const side = readWord(given, 'side', ['yes', 'no'], held && given.action === 'sell' ? held.side : offered);
   const action = readWord(given, 'action', ['buy', 'sell'], 'buy');
@@ -51,13 +55,15 @@ export function fillTicket(given: FormFields, book: OrderBook, held: Holding | u
   const levels = (action === 'buy' ? asksOf : bidsOf)(book, side as Side);
   const contracts = textField(given, 'contracts') ?? String(toSell ?? contractsAt(levels[0]));
   const price = priceToFill(levels, Number(contracts));
+  const timeInForce = readWords(textField(given, 'timeInForce') ?? 'immediate_or_cancel');
+  const closesAt = timeInForce === 'good_till_time' && closeTime?.toISOString().slice(0, 16);
   return {
     side,
     action,
     contracts,
     limitPrice: textField(given, 'limitPrice') ?? (price === undefined ? '' : inCents(price)),
-    timeInForce: readWords(textField(given, 'timeInForce') ?? 'immediate_or_cancel'),
-    expiresAt: textField(given, 'expiresAt') ?? '',
+    timeInForce,
+    expiresAt: textField(given, 'expiresAt') ?? (closesAt || ''),
     postOnly: textField(given, 'postOnly') ?? 'no',
     observed: textField(given, 'observed') ?? 'cancel',
   };
@@ -95,7 +101,7 @@ export function readTicket(
   fields: FormFields,
   { priceRanges }: Pick<Market, 'priceRanges'>,
 ): MarketableOrder & { rest?: RestTerms } {
-  const given = Object.fromEntries(ticketFields.map((name) => [name, textField(fields, name)]));
+  const given = pickFields(fields);
   const { contracts, limitPrice, expiresAt, postOnly, observed, ...words } = parseInput(schema, {
     ...given,
     postOnly: given.postOnly ?? 'no',

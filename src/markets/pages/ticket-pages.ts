@@ -36,7 +36,7 @@ import { nameMarket } from '../market/market-name.js';
 import { toMarketView } from './labels.js';
 import { impliedProbabilities } from './probabilities.js';
 import { reviewOrder, type Review } from './review.js';
-import { fillTicket, readTicket, ticketFields } from './ticket-form.js';
+import { fillTicket, pickFields, readTicket } from './ticket-form.js';
 import { ticketCodes, toTicketView, type TicketFacts, type TicketInput } from './ticket-view.js';
 import { feeRuleOf } from '../market/fees.js';
 
@@ -77,6 +77,7 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
       ...facts,
       form: { ...form, values },
       isFollowing: textField(form.values, 'limitPrice') === undefined,
+      hasOwnSize: textField(form.values, 'contracts') !== undefined || values.action === 'sell',
       review: reviewed?.review ?? null,
       refusal: reviewed?.refusal,
       freshness: toFreshness(snapshot, { sources, refreshSeconds, now }),
@@ -96,12 +97,9 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
     given: FormFields,
   ): Promise<TicketView> {
     const facts = await readFacts(context, snapshot, market, res);
-    return toView(
-      res,
-      facts,
-      newForm(given),
-      await tryReview(deps.orders, res, facts, fill(res, given, facts)),
-    );
+    const reviewed = await tryReview(deps.orders, res, facts, fill(res, given, facts));
+    const view = toView(res, facts, newForm(given), reviewed);
+    return given.limitPrice ? { ...view, follows: 'Both follow the signal until you edit them.' } : view;
   }
 
   const showLoading = (req: Request, res: Response) =>
@@ -152,8 +150,7 @@ export function addTicketRoutes(
         ticker,
       });
       const done = isRepeat ? 'repeated' : 'placed';
-      const placed = Object.fromEntries(ticketFields.map((name) => [name, textField(fields, name)]));
-      res.redirect(303, `${deskAddress(ticker, { ...placed, id: trade.id, done })}#review`);
+      res.redirect(303, `${deskAddress(ticker, { ...pickFields(fields), id: trade.id, done })}#review`);
     },
     async show(req, res, form) {
       const snapshot = deps.snapshots.current;
@@ -213,9 +210,9 @@ const tryReview = (...of: Parameters<typeof review>): Promise<Reviewed | null> =
   });
 
 /** If the member may not open positions, the ticket starts with a sale. */
-function fill(res: Response, given: FormFields, { book, held }: TicketFacts) {
+function fill(res: Response, given: FormFields, { book, held, market }: TicketFacts) {
   const isSale = held !== undefined && sessionOf(res).marketAccess !== 'trade';
-  return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held);
+  return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held, market.closeTime);
 }
 
 async function readFacts(

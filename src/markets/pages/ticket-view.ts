@@ -1,6 +1,6 @@
 import type { AppError, ErrorCode } from '../../core/errors.js';
 import { toAddress } from '../../core/pages/address.js';
-import { textField, type FormState } from '../../core/pages/form.js';
+import type { FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatMoney, formatPrice, inSentence } from '../../core/pages/format.js';
 import { asksOf, worstCost, type Side } from '../market/book.js';
 import { cityOf, expectedPayout, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
@@ -12,13 +12,13 @@ import { timesInForce } from './order-view.js';
 import { addressOfEvent, inCents, overviewAddress, ticketAddress } from './addresses.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Freshness } from './freshness.js';
-import { statusOf, toBookLevels } from './ladder.js';
+import { statusOf } from './ladder.js';
 import { kindLabels, kindNames, marketStatusLabels } from './labels.js';
 import { formatClimateDay, formatMoment, sourceNames } from './market-view.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import { unplacedTitle } from './overview-view.js';
 import type { Review, ReviewInput } from './review.js';
-import { bestPrice, ticketFields } from './ticket-form.js';
+import { bestPrice, pickFields, ticketFields } from './ticket-form.js';
 import { addCounts, isCount, MIN_CONTRACTS, ORDER_SIZE, perContract } from '../market/contracts.js';
 import { feeRuleOf } from '../market/fees.js';
 import type { RiskLimits } from '../risk/limits.js';
@@ -41,6 +41,8 @@ export interface TicketInput extends TicketFacts {
   form: FormState;
   /** The user has not typed a limit. */
   isFollowing: boolean;
+  /** The size was typed, or is what is held. */
+  hasOwnSize: boolean;
   review: Review | null;
   refusal: OrderRefusal | undefined;
   freshness: Freshness;
@@ -63,7 +65,6 @@ export function toTicketView(input: TicketInput) {
     rules: toRules(market),
     closeTime: market.closeTime,
     tabs: end ? [] : toTabs(input),
-    levels: toBookLevels(book),
     cash,
     reserved: input.reserved,
     hasTaken: book !== input.whole,
@@ -76,8 +77,10 @@ export function toTicketView(input: TicketInput) {
     mostContracts: input.limits.maxOrderContracts,
     fieldNames: ticketFields,
     timesInForce,
-    isResting: form.values.timeInForce?.includes('good_till') ?? false,
     limit: toLimit(input),
+    follows:
+      input.isFollowing &&
+      (input.hasOwnSize ? 'The limit follows the price.' : 'Both follow the price until you edit them.'),
     slider: sliderOf(input, side),
     review: end ? null : input.review,
     refusal: toRefusal(input),
@@ -184,6 +187,7 @@ function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
     price: bestPrice(book, side, action),
     href: ticketAddress(market.ticker, { side, action, ...(contracts ? { contracts } : {}) }),
     isCurrent: chosenSide === side && chosenAction === action,
+    key: action === 'sell' ? undefined : side === 'yes' ? 'b' : 's',
   });
   const contracts = chosenAction === 'buy' && isCount(typed) && typed > 0 ? typed : undefined;
   const sales = held ? [held.side] : [];
@@ -218,7 +222,7 @@ function toRefusal({ refusal, market, isFollowing, limits, form: { values } }: T
           value: inCents(remedy.price),
           shown: formatPrice(remedy.price),
         };
-  const query = Object.fromEntries(ticketFields.map((name) => [name, textField(values, name)]));
+  const query = pickFields(values);
   if (isFollowing) delete query.limitPrice;
   return {
     title,

@@ -1,16 +1,40 @@
 import { describe, expect, it } from 'vitest';
 import { findStation } from '../../../src/markets/market/stations.js';
 import {
+  findOrder,
   notesOn,
   toDeskPositions,
   toDeskTotal,
   toOpportunities,
 } from '../../../src/markets/pages/desk-view.js';
+import type { Market } from '../../../src/markets/market/market.js';
 import type { OwnAccount } from '../../../src/markets/pages/market-view.js';
 import { toMarketValue, toPortfolioView } from '../../../src/markets/pages/portfolio-view.js';
 import { whyNone } from '../../../src/markets/pages/signals-view.js';
 import type { EventSignals, SignalReport } from '../../../src/markets/signals/signal.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
+
+it.each([
+  [0.9, { yes: 80, no: 30 }, { side: 'yes' }],
+  [0.9, { yes: 95, no: 8 }, { side: 'no' }],
+  [0.9, { yes: 95, no: 12 }, undefined],
+  [0.9, {}, undefined],
+  [undefined, { yes: 95, no: 12 }, {}],
+])('an order on a chance of %s at %j is for %j', (chance, asks, order) => {
+  const market = { ticker: 'E-B', seriesTicker: 'S', eventTicker: 'E', station: { id: 'KNYC' } };
+  const levels = (cents?: number) => (cents ? [{ price: BigInt(100 - cents) * 10_000n, contracts: 10 }] : []);
+  const { yes, no } = asks as { yes?: number; no?: number };
+  const snapshot = {
+    forecasts: new Map([
+      ['KNYC', { days: [{ probabilities: new Map(chance === undefined ? [] : [['E-B', chance]]) }] }],
+    ]),
+    data: {
+      books: new Map([['E-B', { yes: levels(no), no: levels(yes) }]]),
+      feeRules: new Map([['S', { type: 'quadratic', multiplier: 1_000_000n }]]),
+    },
+  } as unknown as Snapshot;
+  expect(findOrder(snapshot, market as unknown as Market)).toEqual(order);
+});
 
 const late = 'Forecasts within 6 hours of the end of a day are not scored.';
 

@@ -56,6 +56,11 @@ it('shows the price between bid and ask, the forecast and fills, and ends at the
   );
 });
 
+it('prices that hardly move have whole cents on the axis', () => {
+  const { price } = view([point(-1, 500_000, 520_000), point(0, 500_000, 530_000)]);
+  for (const { label } of price.ticks) expect(label).toMatch(/^\d+¢$/);
+});
+
 it('draws no line without two points', () => {
   const { price } = view([point(-1, 400_000, 440_000), point(0, 410_000, null)]);
   expect(price.lines.map(({ name }) => name)).toEqual(['market']);
@@ -77,7 +82,7 @@ it('of an ended market runs to its payout', () => {
 
 it('leaves a gap as long as the time without recorded prices', () => {
   const { price } = view([point(-9, 400_000, 440_000), point(0, 410_000, 430_000)]);
-  expect(price.lines[0]!.paths).toEqual(['M0.0 126.0h0', expect.stringMatching(/^M900\.0 .*L1000\.0 /)]);
+  expect(price.lines[0]!.paths).toEqual(['M0.0 95.3h0', expect.stringMatching(/^M900\.0 .*L1000\.0 /)]);
 });
 
 it('leaves out a forecast that is not calibrated', () => {

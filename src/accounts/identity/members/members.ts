@@ -102,10 +102,10 @@ const managersOnly = () =>
   new AppError('forbidden_role', 'Only an owner or admin can change members and invitations.');
 
 export const roleDescriptions: Record<Role, string> = {
-  owner: 'Can do everything. Only owners can add or remove owners.',
-  admin: 'Manages API keys, members and invitations, but not owners.',
-  member: 'Sees keys, usage, entitlements and members, but cannot change them.',
-  billing: 'Sees what a member sees, and sets usage alerts. For people who look after billing.',
+  owner: 'Can do everything: order, halt trading, correct events and, unlike admins, change owners.',
+  admin: 'Manages keys and members but not owners, places orders, halts trading and corrects events.',
+  member: 'Sees keys, usage, members and markets. Cannot order, halt trading or correct events.',
+  billing: 'Sees what a member sees, and sets usage alerts. Cannot order, halt trading or correct events.',
 };
 
 export function manageableRoles(role: Role): readonly Role[] {

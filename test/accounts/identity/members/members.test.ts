@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
-import type { Role } from '../../../../src/accounts/organizations/table.js';
+import { roleDescriptions } from '../../../../src/accounts/identity/members/members.js';
+import { isManager, type Role } from '../../../../src/accounts/organizations/table.js';
 import { isEmbedded } from '../../../support/database.js';
 import { addMember } from '../../../support/accounts.js';
 import { createKey, createOrganization } from '../../../support/fixtures.js';
@@ -15,6 +16,12 @@ beforeAll(async () => {
 });
 
 const roles: Role[] = ['owner', 'admin', 'member', 'billing'];
+it.each(roles)('says of %s whether it may order, halt trading and correct events', (role) => {
+  const text = roleDescriptions[role];
+  expect(text).toMatch(/orders?,.* halts? trading.* corrects? events/);
+  expect(text.includes('Cannot')).toBe(!isManager(role));
+});
+
 const roleNow = (orgId: string, userId: string) => roleOf(database.db, orgId, userId);
 const newcomer = (orgId: string, role: Role) => join(database.db, service.url, orgId, role);
 

@@ -1,0 +1,30 @@
+/**
+ * Keys of a page, unless a field has the focus: j and k, or arrows from a row, move the focus through the first links of
+ * the rows in `data-rows`. A key in `aria-keyshortcuts` clicks its element, or moves the focus to its field.
+ */
+export function rowKeys() {
+  document.addEventListener('keydown', (event) => {
+    const { key, target } = event;
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (target.closest('select, textarea, [contenteditable], input:not([type=radio], [type=checkbox])')) return;
+    if (document.querySelector('dialog[open], details[data-menu][open]')) return;
+    const shortcut = document.querySelector(`[aria-keyshortcuts="${CSS.escape(key)}"]`);
+    const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[key];
+    const next = shortcut ?? (step && findRow(step, key.startsWith('Arrow')));
+    if (!next) return;
+    event.preventDefault();
+    if (shortcut?.matches('a, button')) shortcut.click();
+    else next.focus();
+  });
+}
+
+/** Without a focused row, j and k begin at the current one. */
+function findRow(step, isArrow) {
+  const links = [...document.querySelectorAll('[data-rows] :is(li, tr)')]
+    .map((row) => row.querySelector('a[href]'))
+    .filter((link) => link?.checkVisibility());
+  const focused = links.indexOf(document.activeElement);
+  if (focused === -1 && isArrow) return undefined;
+  const from = focused === -1 ? links.findIndex((link) => link.closest('[data-rows] [aria-current]')) : focused;
+  return links[Math.max(0, from + step)];
+}
