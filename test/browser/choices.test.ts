@@ -112,10 +112,7 @@ it('only an order that rests in the book can be post only', async () => {
   const { browser, path } = await forms.find(({ form }) => form === 'an order')!.open();
   const page = await world.visit({ as: browser });
   await page.goto(path);
-  const [timeInForce, postOnly] = [
-    page.locator('select[name=timeInForce]'),
-    page.getByLabel('Post only'),
-  ];
+  const [timeInForce, postOnly] = [page.locator('select[name=timeInForce]'), page.getByLabel('Post only')];
   expect(await postOnly.isVisible()).toBe(false);
   await timeInForce.selectOption('good_till_cancelled');
   await postOnly.check();

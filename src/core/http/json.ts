@@ -53,7 +53,7 @@ export function exact(digits: string | null): ExactNumber | number | null {
   return String(asDouble) === digits ? asDouble : new ExactNumber(digits);
 }
 
-export function toJson(value: unknown, _replacer?: unknown, indent?: number | string): string {
+export function toJson(value: unknown, indent?: number): string {
   // A replacer would be called for each value, which takes several times as long.
   const json = JSON.stringify(value, null, indent);
   return json.includes('"\\u0001') ? json.replace(/"\\u0001([^"\\]+)\\u0001"/g, '$1') : json;

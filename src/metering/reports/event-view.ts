@@ -187,7 +187,7 @@ function toSent(event: EventRow): string {
   const { productSlug, metric, quantity, occurredAt, idempotencyKey, subject } = event;
   const sent = { productSlug, metric, quantity: new ExactNumber(quantity), occurredAt, idempotencyKey };
   const dimensions = decodeDimensions(event.keys, event.dimensions);
-  return toJson({ ...sent, ...(subject !== '' && { subject }), dimensions }, null, 2);
+  return toJson({ ...sent, ...(subject !== '' && { subject }), dimensions }, 2);
 }
 
 export function toEventView(event: EventRow) {
