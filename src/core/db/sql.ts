@@ -116,7 +116,7 @@ function insertOf(
   table: PgTable,
   columns: readonly Column[],
   rows: readonly object[],
-  toText: typeof JSON.stringify = JSON.stringify,
+  toText: (value: unknown) => string = JSON.stringify,
 ): SQL {
   const valueOf = (row: object, key: string) => (row as Record<string, unknown>)[key];
   const into = sql`insert into ${table} (${namesOf(columns)})`;
@@ -132,7 +132,7 @@ function insertOf(
   return sql`${into} select ${namesOf(columns)} from json_populate_recordset(null::${table}, ${toText(named)}::json)`;
 }
 
-function toParameter({ dataType }: PgColumn, value: unknown, toText: typeof JSON.stringify): unknown {
+function toParameter({ dataType }: PgColumn, value: unknown, toText: (value: unknown) => string): unknown {
   if (value === null || value === undefined) return null;
   if (dataType === 'json') return toText(value);
   if (value instanceof Date) return value.toISOString();
@@ -149,7 +149,7 @@ export async function insertRows<T extends PgTable>(orm: Orm, table: T, rows: re
 interface WayToStore {
   /** Default: a row whose key exists is an error. */
   onConflict?: SQL;
-  toText?: typeof JSON.stringify;
+  toText?: (value: unknown) => string;
 }
 
 /** All rows must have the same columns. Returns what `onConflict` does. */
