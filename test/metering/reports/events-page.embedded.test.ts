@@ -440,7 +440,7 @@ describe('the filters', () => {
     expect(await shown({ subject: 'ada' })).toEqual(['c', 'a']);
     expect(await shown({ 'dimension.region': 'us' })).toEqual([]);
     const namesOn = async (query: Record<string, string>) =>
-      [...(await open(query)).text.matchAll(/data-panel><bdi>([^<]*)</g)].map(([, name]) => name);
+      [...(await open(query)).text.matchAll(/data-panel data-row><bdi>([^<]*)</g)].map(([, name]) => name);
     expect(await namesOn({})).toEqual(['eu · small · ada', 'eu · small · ben', 'eu · large · ada']);
     expect(await namesOn({ subject: 'ada' })).toEqual(['eu · small', 'eu · large']);
     const unnamed = { 'dimension.model': 'small', 'dimension.region': 'eu' };
