@@ -49,7 +49,7 @@ it('corrects an event beside its list after showing the effect, and reports erro
   const row = `?${place}&event=of+acme`;
   expect((await get('?from=2026-03-04&to=2026-03-04')).text).toContain(row.replaceAll('&', '&amp;'));
   const panel = (await get(row)).text.split('<aside')[1]!;
-  const ledger = '/acme/credits\\?mode=live&amp;product=calls&amp;from=2026-03-04&amp;to=2026-03-04';
+  const ledger = '/acme/credits\\?product=calls&amp;mode=live&amp;from=2026-03-04&amp;to=2026-03-04';
   const json = '&#34;quantity&#34;: 12.5,.*&#34;idempotencyKey&#34;: &#34;of acme&#34;';
   for (const fact of [
     'Sent as|Quantity',

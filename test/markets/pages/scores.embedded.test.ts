@@ -133,7 +133,7 @@ describe('the scores page', () => {
       expect(main).toContain(`<desc id="${id}-desc">`);
     }
     // The reliability chart has a table for each side.
-    expect(main.match(/<caption>/g)).toHaveLength(3);
+    expect(main.match(/<caption\b/g)).toHaveLength(3);
     expect(words).toMatch(/Mean over 360 forecasts: Model [\d.]+ °F, Market [\d.]+ °F, Raw model/);
     // The vertical axis has its unit.
     expect(main).toMatch(/text-anchor="end">\d[\d.]*&nbsp;°F<|text-anchor="end">\d[\d.]*\u00a0°F</);
