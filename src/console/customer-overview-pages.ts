@@ -99,9 +99,9 @@ async function readTimeline(deps: CustomerDeps, customer: Organization, query: F
     listFailures(orm, orgId, limit),
     ...summaries.map((summary) => summary.listMoments?.(orm, orgId, limit) ?? []),
   ]);
-  const failed: Moment[] = failures.map(({ url, since }) => ({
+  const failed: Moment[] = failures.map(({ id, url, since }) => ({
     at: new Date(since),
-    path: '/webhooks',
+    path: `/webhooks/${id}`,
     isWarning: true,
     what: say`The webhook endpoint ${{ name: url }} began to fail`,
   }));

@@ -106,8 +106,8 @@ function matches(search: string | undefined, found: readonly string[] = []): SQL
 }
 
 export const listFailures = (orm: Orm, orgId: string, limit: number) =>
-  queryRows(orm)<{ url: string; since: string }>`
-    select url, ${timeText(sql`failing_since`)} as since from webhook_endpoints
+  queryRows(orm)<{ id: string; url: string; since: string }>`
+    select id, url, ${timeText(sql`failing_since`)} as since from webhook_endpoints
     where org_id = ${orgId}::uuid and failing_since is not null order by failing_since desc limit ${limit}`;
 
 const has = (count: number, thing: string): string => (count === 0 ? 'None' : formatCount(count, thing));

@@ -83,7 +83,12 @@ export function linkToTabs(deps: ConsoleDeps, { slug }: Organization) {
   return (entry: EntryView): EntryView => {
     const noun = entry.action.split('.', 1)[0]!;
     const tab = tabs.find(({ id }) => [noun, `${noun}s`, aliases[noun]].includes(id));
-    const link = (href: string | undefined) => (href && tab ? addressOf(slug) + tab.path : undefined);
+    const base = addressOf(slug);
+    // The pages of endpoints and events have the same addresses in both places.
+    const link = (href: string | undefined) =>
+      href &&
+      tab &&
+      (/^(webhook|usage)\./.test(entry.action) ? href.replace(/^\/dashboard/, base) : base + tab.path);
     const what = entry.what.map((part) =>
       'name' in part
         ? { ...part, href: link(part.href) }

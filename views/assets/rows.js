@@ -20,7 +20,7 @@ export function rowKeys() {
 
 /** Without a focused row, j and k begin at the current one. */
 function findRow(step, isArrow) {
-  const links = [...document.querySelectorAll('[data-rows] :is(li, tr)')]
+  const links = [...document.querySelectorAll('[data-rows] :is(li, tbody tr)')]
     .map((row) => row.querySelector('a[href]'))
     .filter((link) => link?.checkVisibility());
   const focused = links.indexOf(document.activeElement);

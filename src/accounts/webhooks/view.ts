@@ -38,7 +38,7 @@ export function toEndpointView(endpoint: EndpointRow, nowMs: number, list = WEBH
     badge: isEnabled
       ? failingSince === null
         ? { label: 'Enabled', tone: 'good' }
-        : { label: 'Failing', tone: 'warn' }
+        : { label: 'Failing', tone: 'bad' }
       : { label: 'Disabled', tone: disabledReason === null ? 'none' : 'bad' },
     reason: disabledReason === null ? undefined : reasons[disabledReason],
     failingSince: isEnabled ? failingSince : null,

@@ -55,6 +55,10 @@ export const formatRounded = (value: number): string =>
     ? formatDecimal(Math.round(value))
     : formatCompact(value);
 
+/** For a column of totals: one decimal, or none from 1,000. */
+export const formatTenths = (decimal: string): string =>
+  Math.abs(Number(decimal)) >= 1000 ? formatRounded(Number(decimal)) : withMinus(Number(decimal).toFixed(1));
+
 /** `42.5%`. Shares below 100% are never rounded up to 100%. */
 export function formatShare(part: string, whole: string): string {
   const share = (Number(part) / Number(whole)) * 100;

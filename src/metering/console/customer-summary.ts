@@ -60,7 +60,7 @@ export const customerSummary: CustomerSummary = {
   signals: [
     { id: 'credits', label: 'Out of credits', path: '/credits', urgency: 3 },
     { id: 'soon', label: `Credits run out within ${SOON_DAYS} days`, path: '/credits', urgency: 3 },
-    { id: 'near', label: 'At least 80% of a cap used', path: '', urgency: 2 },
+    { id: 'near', label: 'Near a cap', path: '', urgency: 2 },
     { id: 'over', label: 'Over a cap', path: '', urgency: 3 },
     { id: 'trial', label: `Trial over, or ends within ${SOON_DAYS} days`, path: '/plan', urgency: 1 },
     { id: 'silent', label: `No events for ${SILENT_DAYS} days`, path: '/keys', urgency: 0 },

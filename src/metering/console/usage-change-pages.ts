@@ -189,6 +189,6 @@ async function readList({ db: { orm } }: ConsoleDeps, customer: Organization, li
     ),
     panel,
     correctionForm: panel?.correction?.form,
-    pager: toPager(path, fields, { cursor, nextCursor }),
+    pager: toPager(`${path}#events`, fields, { cursor, nextCursor }),
   };
 }

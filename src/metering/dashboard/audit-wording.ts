@@ -10,6 +10,7 @@ import {
   type Wording,
 } from '../../accounts/audit/wording.js';
 import { formatCount, formatDay, formatDecimal, formatMonth, formatTime } from '../../core/pages/format.js';
+import { toAddress } from '../../core/pages/address.js';
 import { defaultThresholds, readLimits } from '../entitlements/limits.js';
 import { listProductsBySlug } from '../entitlements/queries.js';
 import { listPlanNames } from '../plans/queries.js';
@@ -19,7 +20,7 @@ const pages: Wording['pages'] = {
   entitlement: () => '/dashboard/entitlements',
   plan: () => '/dashboard/entitlements',
   credits: () => '/dashboard/credits',
-  usage: () => '/dashboard/usage',
+  usage: (event) => toAddress('/dashboard/usage', { event }),
   usage_alert: () => '/dashboard/usage/alerts',
 };
 
@@ -107,7 +108,7 @@ const nameOf = ({ nameOf }: LoggedAction, plan: string): string => nameOf?.('pla
 
 const planOf = (entry: LoggedAction) => ({
   name: nameOf(entry, textOf(entry.details.after, 'plan')),
-  href: linkTo({ pages }, entry),
+  href: entry.action.startsWith('plan.') ? linkTo({ pages }, entry) : undefined,
 });
 
 function quantities({ details: { changes } }: LoggedAction): string {

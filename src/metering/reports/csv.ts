@@ -106,11 +106,11 @@ export function toEventsCsv(
   // New events could keep the export running forever.
   const to = filter.to !== undefined && filter.to < latest ? filter.to : latest;
   const minute = (time: string) => `${time.slice(0, 16).replaceAll(/[-:]/g, '')}Z`;
-  const first = filter.from === undefined ? 'first' : minute(filter.from);
+  const first = filter.from === undefined ? '' : `${minute(filter.from)}-`;
   const name = products.length === 1 ? products[0]!.slug : 'all-products';
   const keys = [...new Set(products.flatMap(({ dimensions }) => dimensions))];
   return {
-    filename: `events-${name}-${mode}-${first}-to-${minute(to)}.csv`,
+    filename: `events-${name}-${mode}-${first}to-${minute(to)}.csv`,
     columns: eventColumns(keys),
     pieces: exportEvents(db.orm, eventScopeOf(orgId, products, mode), { ...filter, to }, keys),
   };
