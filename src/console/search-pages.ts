@@ -54,7 +54,13 @@ export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): 
     ...finders,
   ];
   const router = pageRouter();
-  const find = async (query: string) => (await Promise.all(all.map((one) => one(query)))).flat();
+  // An address names a person first.
+  const find = async (query: string) =>
+    (await Promise.all(all.map((one) => one(query))))
+      .flat()
+      .toSorted((a, b) =>
+        query.includes('@') ? Number(b.label === 'People') - Number(a.label === 'People') : 0,
+      );
   router.get('/search', (req, res) => showSearch(deps, req, res, `${CONSOLE}/search`, find, actions));
   return router;
 }

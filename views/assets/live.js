@@ -100,8 +100,8 @@ function showRefusal(fresh, Idiomorph) {
 
 /** Forms that are about to be replaced take no input: it would be lost, or would go to the page that the reader left. */
 function setSwapped(isBusy) {
-  for (const part of document.querySelectorAll('[data-swapped]')) {
-    part.inert = isBusy;
+  for (const part of document.querySelectorAll('#main, [data-swapped]')) {
+    part.inert = isBusy && part.id !== 'main';
     part.ariaBusy = isBusy ? 'true' : null;
   }
 }

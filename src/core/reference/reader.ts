@@ -248,7 +248,7 @@ function typedCallOf(
 
 function notesOf({ before, circumstance }: SentExample, { circumstances }: ShownFor): string[] {
   return [
-    ...(before ? ['An earlier request preceded it.'] : []),
+    ...(before ? ['Sent after the first request.'] : []),
     ...(circumstance ? [`At that time, ${circumstances[circumstance]}.`] : []),
   ];
 }

@@ -322,7 +322,7 @@ describe('the ledger', () => {
     const before = new Date(service.clock.now() + DAY_MS).toISOString().slice(0, 10);
     // Each day has a heading with its effect on the balance and the balance at its end.
     expect(await read(`?to=${before}`)).toMatch(/Balance \d+ \w+ \d{4} 10\.0 10 .*ending −2\.5 /);
-    expect(await read('?kind=burn')).toContain('A choice of entries has no running balance.');
+    expect(await read('?kind=burn')).toContain('A filtered ledger has no running balance.');
     const rows = Array.from({ length: 60 }, (_, i) => ({
       orgId: organization.id,
       livemode: true,
