@@ -146,10 +146,9 @@ export async function compareStripe(
   clock: Clock,
   orgId: string | undefined,
 ): Promise<Omit<Comparison, 'repair'>> {
-  const before = new Date(clock.now() - SETTLED_AFTER_MS);
   const differences = await findDifferences(
     orm,
-    new Date(Math.floor(before.getTime() / HOUR_MS) * HOUR_MS),
+    new Date(Math.floor((clock.now() - SETTLED_AFTER_MS) / HOUR_MS) * HOUR_MS),
     orgId,
   );
   const unknown = await listUnknown(orm, orgId);

@@ -155,8 +155,6 @@ const MAX_SESSIONS = 100;
 
 const SESSIONS = `${ACCOUNT}/sessions`;
 
-const sessionNotices = { ended: 'The session has ended.' };
-
 function sessionPages(deps: AccountDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
@@ -166,7 +164,7 @@ function sessionPages(deps: AccountDeps): Router {
     const now = new Date(clock.now());
     const rows = await listSessions(db.orm, userId, sessionId, now, MAX_SESSIONS);
     const total = rows.length < MAX_SESSIONS ? rows.length : await countSessions(db.orm, userId, now);
-    const page = { view: 'sessions', title: 'Your sessions', notices: sessionNotices };
+    const page = { view: 'sessions', title: 'Your sessions', notices: { ended: 'The session has ended.' } };
     await renderAccount(deps, req, res, page, {
       form,
       total,
