@@ -207,11 +207,7 @@ const confirmNotices = {
     'You were signed in, but the single sign-on did not say that it asked you again. Use your password here.',
 };
 
-export function confirmPages(
-  deps: AccountDeps,
-  readSession: ReadSession,
-  listDemoLogins: ListDemoLogins,
-): Router {
+export function confirmPages(deps: AccountDeps, readSession: ReadSession, listDemoLogins: ListDemoLogins) {
   const router = pageRouter();
 
   const show = async (req: Request, res: Response, form: FormState) => {
