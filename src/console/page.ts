@@ -132,10 +132,7 @@ export async function renderCustomer(
   });
 }
 
-export function decodeKey(
-  cursor: string | undefined,
-  schema: z.ZodType<string> = text(254),
-): string | undefined {
+export function decodeKey(cursor: string | undefined, schema: z.ZodType<string> = text(254)) {
   if (cursor === undefined) return undefined;
   const key = schema.safeParse(fromCursor(cursor));
   if (key.success) return key.data;

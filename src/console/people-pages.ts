@@ -82,8 +82,7 @@ export function customerPeoplePages(deps: ConsoleDeps): Router {
   router.get('/customers/:slug/people', async (req, res) => {
     const customer = await readCustomer(deps, req);
     const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
-    const range = { after: decodeKey(cursor), limit: PAGE_SIZE };
-    const rows = await listMembers(db.orm, customer.id, range);
+    const rows = await listMembers(db.orm, customer.id, { after: decodeKey(cursor), limit: PAGE_SIZE });
     const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ email }) => toCursor(email));
     const ids = page.map(({ userId }) => userId);
     const failed = await findFailedSignIns(db.orm, ids, failedSince(clock.now()));

@@ -128,9 +128,8 @@ export function personPages(deps: ConsoleDeps): Router {
 
 function addAction(router: Router, deps: ConsoleDeps, action: Action): void {
   const { title, effects, work } = actions[action];
-  const path = `/people/:userId/${action}`;
 
-  addForm(router, path, {
+  addForm(router, `/people/:userId/${action}`, {
     before: [requireConfirmation(deps.clock)],
     async act(req, res) {
       const { id, email } = await readPerson(deps.db.orm, req);

@@ -79,8 +79,7 @@ export function customerWebhookPages(context: ConsoleDeps, types: WebhookTypes):
 
   router.post('/customers/:slug/webhooks/:id/test', async (req, res) => {
     const { customer, endpoint } = await readOne(deps, req);
-    const actor = operatorActor(req, res, customer.id);
-    const messageId = await testEndpoint(deps, actor, endpoint.id);
+    const messageId = await testEndpoint(deps, operatorActor(req, res, customer.id), endpoint.id);
     await waitForAttempt(deps.db.orm, { orgId: customer.id, endpointId: endpoint.id, messageId });
     res.redirect(303, toAddress(endpoint.href, { done: 'tested' }));
   });

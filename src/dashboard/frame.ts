@@ -114,10 +114,7 @@ export function createConsoleFrame(
     });
 }
 
-export const listConsoleSections = (
-  { db }: Pick<Context, 'db'>,
-  sections: readonly ConsoleSection[],
-): ConsoleSection[] => [
+export const listConsoleSections = ({ db }: Pick<Context, 'db'>, sections: readonly ConsoleSection[]) => [
   ...firstConsoleSections,
   ...sections,
   ...lastConsoleSections,

@@ -186,6 +186,5 @@ const toId = (title: string): string =>
 export const loadReader = () => import('../core/reference/reader.js');
 
 export async function listGroups(reference: Reference) {
-  const reader = await loadReader();
-  return reader.listGroups(reference);
+  return (await loadReader()).listGroups(reference);
 }

@@ -2,7 +2,7 @@ import { and, asc, count, eq, gt, isNotNull, isNull, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { formatCount } from '../../core/pages/format.js';
 import { organizations } from '../organizations/table.js';
-import { genesisHash, hashRow, OPERATOR_CHAIN, type ChainedRow } from './chain.js';
+import { genesisHash, hashRow, OPERATOR_CHAIN } from './chain.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
 export interface ChainReport {
@@ -165,12 +165,7 @@ function listOrganizations(tx: Orm, orgId: string | undefined, after: string | u
 }
 
 /** In `seq` order. The driver would drop digits of times below the millisecond. */
-async function readRows(
-  tx: Orm,
-  orgId: string,
-  after: number | undefined,
-  limit: number,
-): Promise<(ChainedRow & { hash: string })[]> {
+async function readRows(tx: Orm, orgId: string, after: number | undefined, limit: number) {
   const { log, isOwn } = logOf(orgId);
   const columns = {
     id: log.id,

@@ -53,9 +53,5 @@ export function auditPerson(
 export const describeAddress = (ip: string): string => ip.replace(/^::ffff:(?=\d+\.)/i, '') || 'unknown';
 
 /** The hour of `at`, unless an earlier one is stored. Null without a customer id. */
-export const toStripeSince = (
-  value: string | null,
-  current: Date | null | undefined,
-  at: Date,
-): Date | null =>
+export const toStripeSince = (value: string | null, current: Date | null | undefined, at: Date) =>
   value === null ? null : (current ?? new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS));

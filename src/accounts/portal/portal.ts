@@ -105,8 +105,7 @@ export async function endPortalSessions(tx: Tx, slug: string, source: Source): P
 export async function openPortal(orm: Orm, secret: string, { at }: Pick<Whereabouts, 'at'>): Promise<string> {
   const token = generateToken();
   const since = new Date(at.getTime() - LINK_MINUTES * MINUTE_MS);
-  const opening = { hashedToken: hashToken(token), since, now: at };
-  if (!(await openSession(orm, hashToken(secret), opening)))
+  if (!(await openSession(orm, hashToken(secret), { hashedToken: hashToken(token), since, now: at })))
     throw new AppError(
       'not_found',
       `This link was used before, or is older than ${LINK_MINUTES} minutes. Open the page that you came from again.`,

@@ -90,8 +90,7 @@ export const operatorPortalRoutes = [
     errors: ['not_found'],
     responses,
     async answer({ params: { slug }, input, change, req }) {
-      const made = await change((tx, source) => createPortalSession(tx, slug, input, source));
-      return toAnswer(req, made);
+      return toAnswer(req, await change((tx, source) => createPortalSession(tx, slug, input, source)));
     },
   }),
   operatorRoute({

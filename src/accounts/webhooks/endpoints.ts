@@ -130,12 +130,7 @@ export const deleteEndpoint = (deps: EndpointDeps, actor: MemberActor, id: strin
   });
 
 /** The previous secret keeps signing until its grace period ends; an even older one stops immediately. */
-export function rotateSecret(
-  deps: EndpointDeps,
-  actor: MemberActor,
-  id: string,
-  graceMinutes: number,
-): Promise<{ endpoint: EndpointRow; secret: string }> {
+export function rotateSecret(deps: EndpointDeps, actor: MemberActor, id: string, graceMinutes: number) {
   return changeEndpoint(deps, actor, id, async (tx, { url, format }, now) => {
     if (isChat(format))
       throw new AppError('invalid_request', 'This endpoint has no secret. Change its URL instead.');
@@ -173,12 +168,7 @@ export async function resendDelivery(deps: EndpointDeps, actor: MemberActor, id:
 }
 
 /** Oldest first. Returns the number of deliveries. */
-export async function resendFailed(
-  deps: EndpointDeps,
-  actor: MemberActor,
-  id: string,
-  since: Date,
-): Promise<number> {
+export async function resendFailed(deps: EndpointDeps, actor: MemberActor, id: string, since: Date) {
   return changeEndpoint(deps, actor, id, async (tx, endpoint, now) => {
     const { url } = requireEnabled(endpoint);
     const where = { orgId: actor.orgId, endpointId: id };

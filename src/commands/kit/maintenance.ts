@@ -61,10 +61,7 @@ function explainCommon(error: unknown): string | undefined {
   return undefined;
 }
 
-export async function organizationFlag(
-  db: MaintenanceDatabase,
-  slug: string | undefined,
-): Promise<string | undefined> {
+export async function organizationFlag(db: MaintenanceDatabase, slug: string | undefined) {
   if (slug === undefined) return undefined;
   const orgId = (await findOrganization(db.orm, { slug }))?.id;
   if (orgId === undefined) throw new CommandError(`there is no Organization ${JSON.stringify(slug)}.`);

@@ -100,7 +100,6 @@ export const describeOperations = (
 function describeOperation(route: DescribedRoute, document: OpenApiDocument, shownFor: ShownFor) {
   const operation = document.paths![route.path]![route.method]!;
   const content = Object.entries(asContent(operation.requestBody)?.content ?? {})[0];
-  const good = route.examples.filter(isGood);
   return {
     id: route.operationId,
     method: route.method.toUpperCase(),
@@ -132,7 +131,7 @@ function describeOperation(route: DescribedRoute, document: OpenApiDocument, sho
         asContent(operation.responses?.[status])?.content?.['application/json']?.schema ?? {},
       ),
     })),
-    examples: good.map((example) => describeExampleFor(route, example, shownFor)),
+    examples: route.examples.filter(isGood).map((example) => describeExampleFor(route, example, shownFor)),
     refusals: listRefusals(route),
   };
 }
@@ -205,8 +204,7 @@ export function describeExampleFor(route: DescribedRoute, example: SentExample, 
 }
 
 function answersOf({ responses }: DescribedRoute, status: number, answer: unknown): SampleRequest['answers'] {
-  const isStream = responses[status]?.content?.['text/event-stream'] !== undefined;
-  if (isStream) return 'stream';
+  if (responses[status]?.content?.['text/event-stream'] !== undefined) return 'stream';
   return answer === null ? 'nothing' : typeof answer === 'string' ? 'text' : 'json';
 }
 

@@ -28,8 +28,7 @@ export function searchPages({ sections, finders, ...deps }: SearchDeps): Router 
   const router = pageRouter();
   const all: FindForMember[] = [
     async (query, me) => {
-      const pages = [...(await listSections(deps.db.orm, sections, me)), ...listActions(me)];
-      return [findPages(query, pages)];
+      return [findPages(query, [...(await listSections(deps.db.orm, sections, me)), ...listActions(me)])];
     },
     createAccountsFinder(deps),
     ...finders,
@@ -67,10 +66,9 @@ const listActions = (me: SessionPrincipal): FoundPage[] => [
 function createAccountsFinder({ db, clock }: Pick<Context, 'db' | 'clock'>): FindForMember {
   return async (query, { orgId, role }) => {
     const filter = { search: query };
-    const range = { after: undefined, limit: MAX_HITS };
     const [keys, members, endpoints] = await Promise.all([
       listKeyDetails(db.orm, orgId, { limit: MAX_HITS, filter, now: new Date(clock.now()) }),
-      listMembers(db.orm, orgId, { ...range, search: query }),
+      listMembers(db.orm, orgId, { after: undefined, limit: MAX_HITS, search: query }),
       isManager(role) ? listEndpoints(db.orm, orgId) : [],
     ]);
     const wanted = query.toLowerCase();

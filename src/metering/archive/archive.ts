@@ -62,10 +62,7 @@ type OpenMonth = Month & { slug: string; events: number };
 
 const ORGANIZATIONS = 1_000;
 
-export async function* eachOrganization(
-  orm: Orm,
-  orgId: string | undefined,
-): AsyncGenerator<{ id: string; slug: string }> {
+export async function* eachOrganization(orm: Orm, orgId: string | undefined) {
   for (let after = '', page; (page = await listOrganizations(orm, orgId, after, ORGANIZATIONS)).length > 0;) {
     yield* page;
     after = page.at(-1)!.slug;

@@ -72,8 +72,7 @@ export function customerEntitlementPages(deps: ConsoleDeps): Router {
     const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
     const now = clock.now();
     const period = monthOf(now);
-    const range = { after: cursor, limit: PAGE_SIZE + 1 };
-    const rows = await listBalances(db.orm, customer.id, period, range);
+    const rows = await listBalances(db.orm, customer.id, period, { after: cursor, limit: PAGE_SIZE + 1 });
     const { page: grants, nextCursor } = cutPage(rows, PAGE_SIZE, ({ productSlug }) => productSlug);
     const path = `${addressOf(customer.slug)}/entitlements`;
     const page = {

@@ -120,8 +120,7 @@ async function readResult(
   const sort = chosen.sort ?? (isTotal && hasCredits ? '-credits' : undefined);
   const start = Number(decodeKey(cursor, positionSchema) ?? 0);
   const page = sortRows(found, sort, nameOf).slice(start, start + PAGE_SIZE);
-  const hasMore = start + PAGE_SIZE < found.length;
-  const nextCursor = hasMore ? toCursor(String(start + PAGE_SIZE)) : undefined;
+  const nextCursor = start + PAGE_SIZE < found.length ? toCursor(String(start + PAGE_SIZE)) : undefined;
   const hasChart = page.length > 0 && cursor === undefined;
   return {
     chosen,

@@ -29,12 +29,8 @@ export interface CorrectionTarget {
 }
 
 /** In any order. The statement names the Organization, so it runs on one shard. */
-export const listTargets = (
-  orm: Orm,
-  orgId: string,
-  idempotencyKeys: string[],
-): Promise<CorrectionTarget[]> =>
-  queryRows(orm)`
+export const listTargets = (orm: Orm, orgId: string, idempotencyKeys: string[]) =>
+  queryRows(orm)<CorrectionTarget>`
     select e.idempotency_key as "idempotencyKey", e.product_id::text as "productId", p.slug as "productSlug",
       trim_scale(p.max_quantity)::text as "maxQuantity", e.api_key_id::text as "apiKeyId", ${timeText(sql`e.occurred_at`)} as "occurredAt",
       ${timeText(sql`e.received_at`)} as "receivedAt", e.livemode, e.metric, trim_scale(coalesce(c.quantity, e.quantity))::text as quantity,
@@ -56,12 +52,8 @@ export type RecordedCorrection = Pick<
   'correctionKey' | 'idempotencyKey' | 'livemode' | 'previousQuantity' | 'quantity' | 'reason'
 >;
 
-export const listRecorded = (
-  orm: Orm,
-  orgId: string,
-  correctionKeys: string[],
-): Promise<RecordedCorrection[]> =>
-  queryRows(orm)`
+export const listRecorded = (orm: Orm, orgId: string, correctionKeys: string[]) =>
+  queryRows(orm)<RecordedCorrection>`
     select correction_key as "correctionKey", idempotency_key as "idempotencyKey", livemode, reason,
       trim_scale(previous_quantity)::text as "previousQuantity", trim_scale(quantity)::text as quantity
     from usage_corrections

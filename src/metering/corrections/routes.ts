@@ -34,8 +34,7 @@ export const correctionRoutes = [
       const corrections = await readCorrections(req, res);
       const source = { ...whereaboutsOf(req, res, deps.clock), actor: `api_key:${keyId}` };
       const by = serviceKeyId === null ? 'key' : 'service';
-      const request = { orgId, livemode, by, corrections } as const;
-      const work = (tx: Tx) => correctEvents(tx, request, source);
+      const work = (tx: Tx) => correctEvents(tx, { orgId, livemode, by, corrections }, source);
       sendCorrected(res, await changeByKey(deps, key, 'usage:correct', work));
     },
   }),

@@ -120,13 +120,7 @@ export function addToPast({ burned, repaid }: Past, entries: readonly Entry[]): 
  * First to the overdraft, then to the grants, most recently burned first. Credits beyond the overdraft undo repayments,
  * newest first, and then forgiveness. The caller must settle the account afterwards.
  */
-export function giveBack(
-  account: Account,
-  past: Past,
-  flush: Flush,
-  credits: string,
-  now: Date,
-): { account: Account; entries: Entry[] } {
+export function giveBack(account: Account, past: Past, flush: Flush, credits: string, now: Date) {
   const { productId } = flush;
   const parts = past.burned.get(nameFlush(flush)) ?? new Map<string, string>();
   const entries: Entry[] = [];

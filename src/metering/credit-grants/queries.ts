@@ -102,11 +102,7 @@ const columnsOf = ({ grants, overdrafts }: Account): Record<keyof typeof types, 
 });
 
 /** In order of id. By Organization. Take all locks on sums before calling this. */
-export async function lockAccounts(
-  tx: Tx,
-  orgIds: readonly string[],
-  livemode: boolean,
-): Promise<Map<string, Account>> {
+export async function lockAccounts(tx: Tx, orgIds: readonly string[], livemode: boolean) {
   const ids = [...new Set(orgIds)].toSorted();
   // A sharded database could not lock rows of several groups by `for update`.
   await addRows(
@@ -132,12 +128,7 @@ export interface Demand {
 }
 
 /** Writes nothing. */
-export async function burn(
-  tx: Orm,
-  account: Account,
-  at: Date,
-  demands: readonly Demand[] = [],
-): Promise<Burnt> {
+export async function burn(tx: Orm, account: Account, at: Date, demands: readonly Demand[] = []) {
   const values = columnsOf(account);
   const columns = Object.entries(types).map(
     ([name, type]) => sql`${textArray(values[name as keyof typeof types])}::${sql.raw(type)}`,

@@ -166,11 +166,7 @@ from (
 order by s.ord, l.ord`;
 
 /** In declared order and one snapshot. */
-export async function readLimits(
-  run: Run,
-  subjects: readonly Subject[],
-  nowMs: number,
-): Promise<LimitState[][]> {
+export async function readLimits(run: Run, subjects: readonly Subject[], nowMs: number) {
   const states: LimitState[][] = subjects.map(() => []);
   for (const isNamed of [false, true]) {
     const places = subjects.flatMap(({ subject }, i) => ((subject !== undefined) === isNamed ? [i] : []));
@@ -300,11 +296,7 @@ interface FreeQuestion {
 const MAX_QUESTIONS = 8;
 
 /** Undefined if waiting does not help. */
-export async function findFreeTimes(
-  run: Run,
-  questions: readonly FreeQuestion[],
-  nowMs: number,
-): Promise<(number | undefined)[]> {
+export async function findFreeTimes(run: Run, questions: readonly FreeQuestion[], nowMs: number) {
   const asked = questions.flatMap(({ subject, state, more }, place) => {
     const windowMs = durationMs(state.window);
     const needed = subtractDecimals(addDecimals(takenOf(state), more), state.quantity);

@@ -39,10 +39,8 @@ export interface EventCorrection {
   author: string | null;
 }
 
-export const currentQuantity = ({
-  quantity,
-  corrections,
-}: Pick<EventRow, 'quantity' | 'corrections'>): string => corrections?.at(-1)?.quantity ?? quantity;
+export const currentQuantity = ({ quantity, corrections }: Pick<EventRow, 'quantity' | 'corrections'>) =>
+  corrections?.at(-1)?.quantity ?? quantity;
 
 const correctionsOf = (orgId: string): SQL => sql`(
     select json_agg(json_build_object('correctionKey', c.correction_key, 'previousQuantity', trim_scale(c.previous_quantity)::text,

@@ -324,11 +324,8 @@ export const selectProductParts = (orgId: string, range: Omit<ProductRange, 'ste
   ${keyOf(orgId)}
   order by s.events desc, s.value`;
 
-export const readProductParts = (
-  orm: Orm,
-  orgId: string,
-  range: Omit<ProductRange, 'stepMs'>,
-): Promise<ProductPart[]> => selectRows(orm, selectProductParts(orgId, range));
+export const readProductParts = (orm: Orm, orgId: string, range: Omit<ProductRange, 'stepMs'>) =>
+  selectRows<ProductPart>(orm, selectProductParts(orgId, range));
 
 const latestHour = (orgId: string, productId: string, livemode: boolean): SQL => sql`(
     select ${timeText(sql`hour`)} from usage_hours

@@ -91,8 +91,7 @@ export async function addAlert(
 }
 
 export async function removeAlert(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
-  const isAlert = matches(usageAlerts, { orgId, id });
-  const [alert] = await tx.delete(usageAlerts).where(isAlert).returning();
+  const [alert] = await tx.delete(usageAlerts).where(matches(usageAlerts, { orgId, id })).returning();
   if (!alert) throw new AppError('not_found', 'There is no such alert.');
   await audit(tx, orgId, 'usage_alert.removed', alert, source);
 }

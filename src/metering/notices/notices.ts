@@ -164,11 +164,10 @@ function reportUse(deps: NoticeDeps, use: Use, levels: number[]): Promise<void> 
       .onConflictDoNothing()
       .returning({ level: capNotices.level });
     if (!recorded.some((row) => row.level === level)) return;
-    const isAlert = matches(usageAlerts, { productId, level });
     const [alert] = await tx
       .select({ id: usageAlerts.id })
       .from(usageAlerts)
-      .where(and(eq(usageAlerts.orgId, orgId), isAlert));
+      .where(matches(usageAlerts, { orgId, productId, level }));
     const { product } = use;
     const data = {
       productSlug: product && product.slug,

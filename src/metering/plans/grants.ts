@@ -17,10 +17,8 @@ type Counted = Pick<OrganizationPlan, 'plan' | 'startsAt' | 'anchor' | 'trialEnd
 
 type Granting = Pick<Definition, 'grants' | 'trial'>;
 
-export const grantsOf = (
-  { grants, trial }: Granting,
-  { trialEndsAt }: Pick<Counted, 'trialEndsAt'>,
-): PlanGrant[] => (trialEndsAt && trial?.grants) || grants;
+export const grantsOf = ({ grants, trial }: Granting, { trialEndsAt }: Pick<Counted, 'trialEndsAt'>) =>
+  (trialEndsAt && trial?.grants) || grants;
 
 /** Periods of each grant. */
 const REFILLS = 12;

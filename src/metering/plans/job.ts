@@ -8,9 +8,7 @@ import { continuePlan } from './organization-plans.js';
 import { listDue } from './queries.js';
 
 /** Makes the grants of coming and of missed periods, and ends trials. Every instance may run it. */
-export const createPlanJob = (
-  deps: ChangeDeps & { db: ReportedDatabase } & Pick<Context, 'metrics'>,
-): (() => Promise<void>) =>
+export const createPlanJob = (deps: ChangeDeps & { db: ReportedDatabase } & Pick<Context, 'metrics'>) =>
   walk<{ orgId: string }, string>(
     FIRST,
     (after) => listDue(deps.db, after, new Date(deps.clock.now())),

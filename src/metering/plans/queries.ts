@@ -148,12 +148,7 @@ const isMovable = ({ plan, version, from, orgIds }: Movable) =>
     orgIds && inArray(organizationPlans.orgId, [...orgIds]),
   );
 
-export async function listMovable(
-  orm: Orm,
-  movable: Movable,
-  after: string,
-  limit: number,
-): Promise<string[]> {
+export async function listMovable(orm: Orm, movable: Movable, after: string, limit: number) {
   const rows = await orm
     .select({ orgId: organizationPlans.orgId })
     .from(organizationPlans)

@@ -167,12 +167,7 @@ function isIn(scope: DriftScope, month: SQL): SQL {
   return scope.orgId === undefined ? sql`true` : sql`t.org_id = ${scope.orgId}::uuid`;
 }
 
-export async function findDrift(
-  tx: Orm,
-  table: SumTable,
-  scope: DriftScope,
-  limit: number,
-): Promise<DriftRow[]> {
+export async function findDrift(tx: Orm, table: SumTable, scope: DriftScope, limit: number) {
   const { period, part } = shapes[table].shown;
   const key = table === 'hours' ? sql`d.api_key_id` : sql`null::uuid`;
   return queryRows(tx)<DriftRow>`with ${driftOf(table, scope)}
@@ -201,12 +196,7 @@ export interface Repair {
 }
 
 /** Adds missing rows and removes surplus ones. */
-export async function repairDrift(
-  tx: Orm,
-  table: SumTable,
-  places: SumPlace[],
-  maxChanges: number,
-): Promise<Repair[]> {
+export async function repairDrift(tx: Orm, table: SumTable, places: SumPlace[], maxChanges: number) {
   const { table: sums, keys } = shapes[table];
   const period = {
     totals: sql`'period', d.period`,
@@ -245,12 +235,8 @@ export interface LostSettlement {
   count: number;
 }
 
-export const findLostSettlements = (
-  tx: Orm,
-  orgId: string | undefined,
-  limit: number,
-): Promise<LostSettlement[]> =>
-  queryRows(tx)`
+export const findLostSettlements = (tx: Orm, orgId: string | undefined, limit: number) =>
+  queryRows(tx)<LostSettlement>`
     select coalesce(o.slug, r.org_id::text) as organization, r.id::text, r.idempotency_key as "idempotencyKey",
       to_char(r.settled_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as "settledAt", (count(*) over ())::int as count
     from usage_reservations r
@@ -270,10 +256,7 @@ export async function listTables(tx: Orm): Promise<readonly SumTable[]> {
   return sumTables.filter((table) => table !== 'subjects' || found.length > 0);
 }
 
-export async function sumArchives(
-  orm: Orm,
-  orgId: string | undefined,
-): Promise<{ files: number; events: number }> {
+export async function sumArchives(orm: Orm, orgId: string | undefined) {
   const sums = await queryRow(orm)<{ files: number; events: number }>`
     select count(*)::int as files, coalesce(sum(events), 0)::float8 as events
     from usage_archives where state = 'archived' ${orgId === undefined ? sql`` : sql`and org_id = ${orgId}::uuid`}`;

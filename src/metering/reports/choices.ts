@@ -31,9 +31,8 @@ export async function chooseProduct(
   slug: string | undefined,
 ): Promise<UsageProduct | undefined> {
   if (slug === undefined) return products.find((product) => product.isUsedNow) ?? products[0];
-  const listed = products.find((product) => product.slug === slug);
   return (
-    listed ??
+    products.find((product) => product.slug === slug) ??
     (await findProduct(orm, orgId, slug)) ??
     refuseUnknown('product', 'is not a product of your Organization')
   );

@@ -295,8 +295,7 @@ function stacksOf(
 function placesOf({ dimensions, countsSubjects }: UsageProduct, { by, values, showsKeys }: UsageRequest) {
   const parts = [...(showsKeys ? ['key'] : []), ...dimensions, ...(countsSubjects ? ['subject'] : [])];
   if (by !== undefined && !parts.includes(by)) throw fieldError('by', `must be ${parts.join(', ')}`);
-  const names = Object.keys(values);
-  const unknown = names.find((name) => !dimensions.includes(name));
+  const unknown = Object.keys(values).find((name) => !dimensions.includes(name));
   if (unknown !== undefined) throw fieldError(DIMENSION + unknown, 'is not a dimension of this product');
   return Object.entries(values).map(([name, value]) => ({ place: dimensions.indexOf(name) + 1, value }));
 }

@@ -96,12 +96,8 @@ export interface StripeProblem {
   reason: string;
 }
 
-export const findStripeProblem = (
-  orm: Orm,
-  column: 'org_id' | 'product_id',
-  id: string,
-): Promise<StripeProblem | undefined> =>
-  queryRow(orm)`
+export const findStripeProblem = (orm: Orm, column: 'org_id' | 'product_id', id: string) =>
+  queryRow(orm)<StripeProblem>`
     select o.name as organization, p.name as product, e.state = 'unknown' as "isUnknown", e.last_error as reason
     from stripe_events e
     join organizations o on o.id = e.org_id
@@ -111,12 +107,7 @@ export const findStripeProblem = (
     limit 1`;
 
 /** A missing event's quantity is sent in a later revision. False if the event did not wait for a decision. */
-export async function decideUnknown(
-  orm: Orm,
-  clock: Clock,
-  identifier: string,
-  state: 'sent' | 'missing',
-): Promise<boolean> {
+export async function decideUnknown(orm: Orm, clock: Clock, identifier: string, state: 'sent' | 'missing') {
   const [, orgId, productId, day, hour, revision] =
     /^([\da-f]{32})_([\da-f]{32})_(\d{8})(\d{2})_(\d{1,9})$/.exec(identifier) ?? [];
   if (orgId === undefined) return false;
@@ -146,10 +137,9 @@ export async function compareStripe(
   clock: Clock,
   orgId: string | undefined,
 ): Promise<Omit<Comparison, 'repair'>> {
-  const before = new Date(clock.now() - SETTLED_AFTER_MS);
   const differences = await findDifferences(
     orm,
-    new Date(Math.floor(before.getTime() / HOUR_MS) * HOUR_MS),
+    new Date(Math.floor((clock.now() - SETTLED_AFTER_MS) / HOUR_MS) * HOUR_MS),
     orgId,
   );
   const unknown = await listUnknown(orm, orgId);

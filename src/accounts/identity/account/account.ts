@@ -103,12 +103,7 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
   });
 }
 
-export function changeNotices(
-  deps: ChangeDeps,
-  author: Author,
-  slug: string,
-  isWanted: boolean,
-): Promise<boolean> {
+export function changeNotices(deps: ChangeDeps, author: Author, slug: string, isWanted: boolean) {
   return changeAccount(deps, author, undefined, async (tx, { id: userId }) => {
     const membership = await findMembershipOf(tx, userId, slug);
     if (!membership || !(await updateMailNotices(tx, membership.id, userId, isWanted)))

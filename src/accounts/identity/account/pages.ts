@@ -155,8 +155,6 @@ const MAX_SESSIONS = 100;
 
 const SESSIONS = `${ACCOUNT}/sessions`;
 
-const sessionNotices = { ended: 'The session has ended.' };
-
 function sessionPages(deps: AccountDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
@@ -166,7 +164,7 @@ function sessionPages(deps: AccountDeps): Router {
     const now = new Date(clock.now());
     const rows = await listSessions(db.orm, userId, sessionId, now, MAX_SESSIONS);
     const total = rows.length < MAX_SESSIONS ? rows.length : await countSessions(db.orm, userId, now);
-    const page = { view: 'sessions', title: 'Your sessions', notices: sessionNotices };
+    const page = { view: 'sessions', title: 'Your sessions', notices: { ended: 'The session has ended.' } };
     await renderAccount(deps, req, res, page, {
       form,
       total,
@@ -209,11 +207,7 @@ const confirmNotices = {
     'You were signed in, but the single sign-on did not say that it asked you again. Use your password here.',
 };
 
-export function confirmPages(
-  deps: AccountDeps,
-  readSession: ReadSession,
-  listDemoLogins: ListDemoLogins,
-): Router {
+export function confirmPages(deps: AccountDeps, readSession: ReadSession, listDemoLogins: ListDemoLogins) {
   const router = pageRouter();
 
   const show = async (req: Request, res: Response, form: FormState) => {

@@ -171,8 +171,7 @@ export async function resetSecondFactor(
 }
 
 async function hold(tx: Tx, { person }: ResetLink): Promise<void> {
-  const held = await lockUser(tx, { id: person.id });
-  if (held?.passwordHash !== person.passwordHash)
+  if ((await lockUser(tx, { id: person.id }))?.passwordHash !== person.passwordHash)
     throw new AppError('not_signed_in', 'Your password was just changed elsewhere.');
 }
 

@@ -56,11 +56,7 @@ export async function readSecondFactor(orm: Orm, userId: string) {
  * @param checked the person as read when their password was verified; undefined if `author` requires a recent
  * confirmation instead
  */
-export function beginSetup(
-  deps: AccountChangeDeps,
-  author: Author,
-  checked: User | undefined,
-): Promise<void> {
+export function beginSetup(deps: AccountChangeDeps, author: Author, checked: User | undefined) {
   const { userId, sessionId, at: now } = author;
   return changeAccount(deps, author, checked, async (tx) => {
     const setup = { userId, sessionId, secret: deps.secrets.seal(userId, generateSecret()), now };
@@ -117,12 +113,7 @@ export async function renewRecoveryCodes(
 }
 
 /** Ends all other sessions and returns this session's new token. */
-export async function turnOff(
-  deps: AccountChangeDeps,
-  author: Author,
-  person: User,
-  given: GivenFactor,
-): Promise<{ token: string; wasLast: boolean }> {
+export async function turnOff(deps: AccountChangeDeps, author: Author, person: User, given: GivenFactor) {
   const code = await readRequiredFactor(deps.db.orm, author, given);
   return changeAccount(deps, author, person, async (tx) => {
     if (!(await findSecondFactor(tx, person.id))) throw isOff();

@@ -67,12 +67,7 @@ export async function countOpenInvitations(orm: Orm, orgId: string, now: Date): 
 }
 
 /** Undefined if fewer were created after `since`. */
-export const findNthInvitation = (
-  orm: Orm,
-  orgId: string,
-  count: number,
-  since: Date,
-): Promise<Date | undefined> =>
+export const findNthInvitation = (orm: Orm, orgId: string, count: number, since: Date) =>
   firstValue(
     orm
       .select({ value: invitations.createdAt })

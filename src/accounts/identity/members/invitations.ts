@@ -90,8 +90,7 @@ export async function inviteAsOperator(
   source: Source,
   mail: MailConfig | undefined,
 ): Promise<NewInvitation> {
-  const organization = await lockOrganization(tx, { id: orgId });
-  if (organization?.archivedAt)
+  if ((await lockOrganization(tx, { id: orgId }))?.archivedAt)
     throw new AppError(
       'invalid_request',
       'This Organization is archived. Restore it before you invite people.',

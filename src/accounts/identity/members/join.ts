@@ -49,12 +49,7 @@ export async function getInvitation(
 }
 
 /** False if the person was already a member; the invitation then stays open. */
-export async function joinAs(
-  tx: Tx,
-  person: SessionPerson,
-  token: unknown,
-  source: Source,
-): Promise<boolean> {
+export async function joinAs(tx: Tx, person: SessionPerson, token: unknown, source: Source) {
   const { orgId } = readInvitationToken(token) ?? {};
   if (orgId === undefined) throw new InvitationGone();
   await lockOrganization(tx, { id: orgId });

@@ -104,10 +104,9 @@ export function membersPages(deps: PageDeps): Router {
 
 function addFactorPages(router: Router, deps: PageDeps): void {
   const { db } = deps;
-  const ownersOnly = requireRole('owner');
 
   addForm(router, '/members/second-factor', {
-    before: [ownersOnly],
+    before: [requireRole('owner')],
     async act(req, res, fields) {
       const isRequired = parseInput(factorSchema, fields).required === 'yes';
       await changeAsMember(deps, req, res, (tx, orgId, source) =>
@@ -134,10 +133,8 @@ function addFactorPages(router: Router, deps: PageDeps): void {
 }
 
 function addSingleSignOnPages(router: Router, deps: PageDeps): void {
-  const ownersOnly = requireRole('owner');
-
   addForm(router, '/members/single-sign-on', {
-    before: [ownersOnly],
+    before: [requireRole('owner')],
     async act(req, res, fields) {
       const required = parseInput(factorSchema, fields).required === 'yes';
       if (required && !deps.config.singleSignOn)

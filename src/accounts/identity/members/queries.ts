@@ -31,11 +31,7 @@ export const findMember = (orm: Orm, orgId: string, userId: string) =>
 export const findMemberByEmail = (orm: Orm, orgId: string, email: string): Promise<Member | undefined> =>
   firstRow(selectMembers(orm).where(and(eq(memberships.orgId, orgId), eq(users.email, email))));
 
-export async function listMembers(
-  orm: Orm,
-  orgId: string,
-  { after, limit, search }: MemberRange,
-): Promise<(Member & { memberCount: number })[]> {
+export async function listMembers(orm: Orm, orgId: string, { after, limit, search }: MemberRange) {
   return orm
     .select({ ...columns, memberCount: countMembers(orm, orgId) })
     .from(memberships)

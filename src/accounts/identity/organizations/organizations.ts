@@ -82,21 +82,12 @@ export async function putOrganization(
 }
 
 /** The first customer id sends usage from the start of the current hour. Replacing it keeps the earlier start. */
-const toStripe = (
-  current: Organization | undefined,
-  wanted: string | null | undefined,
-  at: Date,
-): Pick<Organization, 'stripeCustomerId' | 'stripeSince'> => {
+const toStripe = (current: Organization | undefined, wanted: string | null | undefined, at: Date) => {
   const stripeCustomerId = wanted === undefined ? (current?.stripeCustomerId ?? null) : wanted;
   return { stripeCustomerId, stripeSince: toStripeSince(stripeCustomerId, current?.stripeSince, at) };
 };
 
-async function update(
-  tx: Tx,
-  current: Organization,
-  wanted: Partial<Organization>,
-  source: Source,
-): Promise<Organization> {
+async function update(tx: Tx, current: Organization, wanted: Partial<Organization>, source: Source) {
   const organization = { ...current, ...wanted };
   const difference = findDifference(toFields(current), toFields(organization));
   if (!difference) return current;

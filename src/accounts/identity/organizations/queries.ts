@@ -10,16 +10,11 @@ export type Organization = typeof organizations.$inferSelect;
 const isOrganization = (by: { id: string } | { slug: string }) =>
   'id' in by ? eq(organizations.id, by.id) : eq(organizations.slug, by.slug);
 
-export const findOrganization = (
-  orm: Orm,
-  by: { id: string } | { slug: string },
-): Promise<Organization | undefined> => firstRow(orm.select().from(organizations).where(isOrganization(by)));
+export const findOrganization = (orm: Orm, by: { id: string } | { slug: string }) =>
+  firstRow(orm.select().from(organizations).where(isOrganization(by)));
 
 /** Serializes changes to members, invitations, entitlements and API keys. */
-export async function lockOrganization(
-  tx: Tx,
-  by: { id: string } | { slug: string },
-): Promise<Organization | undefined> {
+export async function lockOrganization(tx: Tx, by: { id: string } | { slug: string }) {
   const id = 'id' in by ? by.id : (await findOrganization(tx, by))?.id;
   if (id === undefined) return undefined;
   await lockOrganizationId(tx, id);
@@ -86,12 +81,7 @@ export async function chooseOrganization(tx: Tx, sessionId: string, userId: stri
   return organization;
 }
 
-export function updateMailNotices(
-  tx: Tx,
-  orgId: string,
-  userId: string,
-  mailNotices: boolean,
-): Promise<boolean> {
+export function updateMailNotices(tx: Tx, orgId: string, userId: string, mailNotices: boolean) {
   const isTheirs = matches(memberships, { orgId, userId });
   const mayChoose = inArray(memberships.role, [...alertRoles]);
   return hasChanged(tx.update(memberships).set({ mailNotices }).where(and(isTheirs, mayChoose)));

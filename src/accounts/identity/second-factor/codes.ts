@@ -42,11 +42,7 @@ function generateOne(): string {
  * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. One fixed salt per person, so that a code can be found
  * by its hash. Undefined for a malformed code.
  */
-export async function hashRecoveryCode(
-  userId: string,
-  typed: string,
-  signal?: AbortSignal,
-): Promise<string | undefined> {
+export async function hashRecoveryCode(userId: string, typed: string, signal?: AbortSignal) {
   const code = typed
     .toUpperCase()
     .replace(/[\s\p{Pd}]/gu, '')

@@ -101,10 +101,7 @@ export const updateSession = (
   values: { lastSeenAt?: Date; currentOrgId?: string; confirmedAt?: Date; singleSignOnWaivedUntil?: Date },
 ): Promise<unknown> => orm.update(sessions).set(values).where(eq(sessions.hashedToken, hashedToken));
 
-export async function deleteSession(
-  tx: Orm,
-  hashedToken: string,
-): Promise<{ userId: string; email: string; currentOrgId: string | null } | undefined> {
+export async function deleteSession(tx: Orm, hashedToken: string) {
   const [gone] = await tx
     .delete(sessions)
     .where(eq(sessions.hashedToken, hashedToken))

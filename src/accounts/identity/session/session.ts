@@ -170,12 +170,7 @@ export function requirePerson(readSession: ReadSession): RequestHandler {
 }
 
 /** Undefined if the form's page is not on this site. */
-export async function keepTyped(
-  readSession: ReadSession,
-  req: Request,
-  res: Response,
-  userId: string,
-): Promise<string | undefined> {
+export async function keepTyped(readSession: ReadSession, req: Request, res: Response, userId: string) {
   const typed = await readTyped(req, res);
   if (typed) sendFormToken(req, res, await readSession.keepForm(userId, typed), KEPT_FORM_MS);
   return typed?.page;

@@ -32,11 +32,7 @@ export const countFailedSignIn = (
       set: { [what]: sql`${failedSignIns[what]} + 1` },
     });
 
-export async function findFailedSignIns(
-  orm: Orm,
-  userIds: string[],
-  since: Date,
-): Promise<Map<string, FailedSignIns>> {
+export async function findFailedSignIns(orm: Orm, userIds: string[], since: Date) {
   const rows = await orm
     .select({
       userId: failedSignIns.userId,

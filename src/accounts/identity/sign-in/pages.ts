@@ -56,13 +56,12 @@ export function signInPages(
   { limiters, devices, secrets, listDemoLogins, roleChanges, singleSignOn }: SignInOptions,
 ): Router {
   const router = createRouter();
-  const page = { view: 'login', title: 'Sign in', notices };
   const renderForm: RenderForm = (req, res, view) =>
     renderPage(
       { clock },
       req,
       res,
-      { ...page, frame: 'card' },
+      { view: 'login', title: 'Sign in', notices, frame: 'card' },
       {
         ...view,
         logins: groupByPerson(listDemoLogins()),
@@ -156,8 +155,7 @@ function codePages(
     await passLimits(req, res, codes);
     const challenge = res.locals.challenge as Challenge;
     const given = { code, passkey, site: siteOf(req), hashedToken: challenge.hashedToken };
-    const arrival = arrivalOf(req, res, clock);
-    const answer = await answerChallenge(deps, challenge, given, arrival);
+    const answer = await answerChallenge(deps, challenge, given, arrivalOf(req, res, clock));
     const next = toLocalPath(fields.next, HOME);
     if (answer.outcome === 'signed_in') {
       devices.remember(req, res, challenge.email);

@@ -54,8 +54,7 @@ export function singleSignOnPages(
 
   router.get(BASE, refuseEmbedded, limitBegun, async (req, res) => {
     const isConfirmation = req.query.confirm === 'yes';
-    const begun = await issuer.begin(callbackOf(req), isConfirmation);
-    const { address, state, nonce, codeVerifier } = begun;
+    const { address, state, nonce, codeVerifier } = await issuer.begin(callbackOf(req), isConfirmation);
     // Two tabs of a browser can sign in at the same time.
     const browser = readBrowser(req) ?? generateToken();
     const next = toLocalPath(req.query.next, HOME);

@@ -65,8 +65,7 @@ export async function signInAs(
     const organizations = roles ? await roleChanges.lock(tx, roles) : [];
     const met = await meet(tx, claims, email, mayCreate);
     if (typeof met === 'string') return refuse(tx, met, claims, arrival);
-    const person = { ...met, claims, passwordHash };
-    const user = await link(tx, deps, person, organizations, arrival);
+    const user = await link(tx, deps, { ...met, claims, passwordHash }, organizations, arrival);
     const claimed = roles && { roles, set: () => roleChanges.set(tx, roles, user, arrival) };
     const started =
       (await raiseFormer(tx, user, { ...proof, claimed }, arrival)) ??
@@ -220,8 +219,7 @@ export async function waiveSingleSignOn(
     if (member?.role !== 'owner') throw new AppError('forbidden_role', 'Only owners can do this.');
     const singleSignOnWaivedUntil = new Date(source.at.getTime() + WAIVED_MS);
     await updateSession(tx, by.sessionId, { singleSignOnWaivedUntil });
-    const entry = { ...source, action: 'member.single_sign_on_waived', target: by.email };
-    await recordAudit(tx, orgId, entry);
+    await recordAudit(tx, orgId, { ...source, action: 'member.single_sign_on_waived', target: by.email });
   });
 }
 

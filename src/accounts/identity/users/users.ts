@@ -134,8 +134,7 @@ export async function removeUser(tx: Tx, email: string, source: Source): Promise
 }
 
 export async function endSessions(tx: Tx, email: string, source: Source): Promise<void> {
-  const user = await getUser(tx, email);
-  const sessionsEnded = await deleteSessionsOf(tx, user.id);
+  const sessionsEnded = await deleteSessionsOf(tx, (await getUser(tx, email)).id);
   if (sessionsEnded === 0) throw new AppError('not_found', `The user "${email}" has no session.`);
   const entry = { ...source, action: 'user.signed_out', target: email, details: { sessionsEnded } };
   await recordOperatorAudit(tx, entry);
@@ -147,8 +146,7 @@ export async function removeSecondFactor(tx: Tx, email: string, source: Source):
   if (!(await deleteSecondFactor(tx, user.id)))
     throw new AppError('not_found', `The user "${email}" has no second factor.`);
   const details = { sessionsEnded: await deleteSessionsOf(tx, user.id) };
-  const entry = { ...source, action: 'user.second_factor_removed', target: email, details };
-  await recordOperatorAudit(tx, entry);
+  await recordOperatorAudit(tx, { ...source, action: 'user.second_factor_removed', target: email, details });
 }
 
 export const getUser = async (orm: Orm, email: string): Promise<User> =>

@@ -37,8 +37,7 @@ const byExtension: Record<string, FormatOptions> = {
 };
 
 export function guessFormat(file: string): FormatOptions | undefined {
-  const name = file.toLowerCase().replace(/\.gz$/, '');
-  const extension = extname(name);
+  const extension = extname(file.toLowerCase().replace(/\.gz$/, ''));
   return Object.hasOwn(byExtension, extension) ? byExtension[extension] : undefined;
 }
 

@@ -146,11 +146,10 @@ function openClient({ url, key, sender, organization, livemode }: SendOptions): 
     if (!livemode) address.searchParams.set('livemode', 'false');
     return fetch(new Request(address, input as Request));
   };
-  const isOperator = sender === 'operator';
   const client = createGaugeClient({
     ...options,
     serviceKey: key,
-    ...(isOperator ? { fetch: fetchAsOperator } : {}),
+    ...(sender === 'operator' ? { fetch: fetchAsOperator } : {}),
   });
   return organization === undefined ? client : client.forOrganization(organization);
 }

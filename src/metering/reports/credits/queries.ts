@@ -155,15 +155,11 @@ interface EventStep extends Pick<EventPart, 'value' | 'quantity' | 'events' | 'c
   start: number;
 }
 
-export const readEventSteps = (
-  orm: Orm,
-  ...query: Parameters<typeof selectEventSteps>
-): Promise<EventStep[] | undefined> => readInTime(orm, selectEventSteps(...query));
+export const readEventSteps = (orm: Orm, ...query: Parameters<typeof selectEventSteps>) =>
+  readInTime<EventStep>(orm, selectEventSteps(...query));
 
-export const readEventParts = (
-  orm: Orm,
-  ...query: Parameters<typeof selectEventParts>
-): Promise<EventPart[] | undefined> => readInTime(orm, selectEventParts(...query));
+export const readEventParts = (orm: Orm, ...query: Parameters<typeof selectEventParts>) =>
+  readInTime<EventPart>(orm, selectEventParts(...query));
 
 /** Undefined if there are too many events to read in time. */
 export async function readInTime<T>(orm: Orm, query: SQL): Promise<T[] | undefined> {

@@ -145,12 +145,8 @@ export const selectMonthFacts = (id: AccountId, { from, to }: Month, since: Date
     ) as "hasEvents"
   from organizations o where o.id = ${id.orgId}::uuid`;
 
-export const readMonthFacts = async (
-  orm: Orm,
-  id: AccountId,
-  month: Month,
-  since: Date,
-): Promise<MonthFacts> => (await selectRow<MonthFacts>(orm, selectMonthFacts(id, month, since)))!;
+export const readMonthFacts = async (orm: Orm, id: AccountId, month: Month, since: Date) =>
+  (await selectRow<MonthFacts>(orm, selectMonthFacts(id, month, since)))!;
 
 export const listProductNames = async (orm: Orm, ids: readonly string[]) => {
   const rows = await queryRows(orm)<{ id: string; slug: string; name: string }>`

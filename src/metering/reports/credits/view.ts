@@ -143,8 +143,7 @@ const DAY_ROWS = 40;
 
 /** With their effect on the balance and the balance at their end. Each sum has the address of its entries. */
 export function toDays(rows: readonly LedgerRow[], path: string, filters: Query) {
-  const days = [...groupBy(rows, ({ at }) => at.slice(0, 10))];
-  return days.map(([day, own]) => {
+  return [...groupBy(rows, ({ at }) => at.slice(0, 10))].map(([day, own]) => {
     const toHref = (query: Query) => toAddress(path, { ...filters, ...query, from: day, to: day });
     return {
       at: new Date(day),

@@ -199,11 +199,8 @@ export function selectCustomerUsage(range: CustomerUsageRange, t: GroupTables = 
     limit ${limit}`;
 }
 
-export const listCustomerUsage = (
-  db: ReportedDatabase,
-  range: CustomerUsageRange,
-): Promise<CustomerUsage[]> =>
-  selectFromAll(
+export const listCustomerUsage = (db: ReportedDatabase, range: CustomerUsageRange) =>
+  selectFromAll<CustomerUsage>(
     db,
     (tables) => selectCustomerUsage(range, tables),
     ({ organization, product, start, metric }) => [organization, product, start, metric],
