@@ -47,13 +47,11 @@ export function toForecastJson(
         .map(({ at, ...change }) => ({ at: at.toISOString(), ...change })),
     },
     days: ofKind('daily_maximum').map((day) => ({
-      ...toDayJson(day, setting),
-      ...toRunningJson(day, station.id),
+      ...toRunningJson(day, setting),
       observedMaximum: toObservedJson(day.observed),
     })),
     minima: ofKind('daily_minimum').map((day) => ({
-      ...toDayJson(day, setting),
-      ...toRunningJson(day, station.id),
+      ...toRunningJson(day, setting),
       observedMinimum: toObservedJson(day.observed),
     })),
     hours: hours?.days.map((day) => toHourJson(day, { ...setting, station: hours.station })) ?? [],
@@ -82,11 +80,7 @@ const toObservedJson = (observed: ObservedExtreme | null) =>
     minutes: observed.minutes ? toBoundJson(observed.minutes) : null,
   };
 
-const toBoundJson = ({ lowestF, highestF, at }: MinuteBound) => ({
-  lowestF,
-  highestF,
-  at: at.toISOString(),
-});
+const toBoundJson = ({ lowestF, highestF, at }: MinuteBound) => ({ lowestF, highestF, at: at.toISOString() });
 
 const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => ({
   date: day.date,
@@ -97,7 +91,7 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
   quantiles: day.quantiles.map(({ probability, temperatureF }) => ({ probability, temperatureF })),
   brackets: [...day.probabilities].map(([ticker, probability]) => ({
     ticker,
-    label: labelOrNull(markets.get(ticker)),
+    label: markets.has(ticker) ? labelOf(markets.get(ticker)!) : null,
     probability,
   })),
   source,
@@ -137,22 +131,20 @@ const toModelsJson = (day: DayForecast) =>
     reason: part.reason,
   }));
 
-const toRunningJson = (
-  { running, distribution, observed, curveF, extremeHours }: DayForecast,
-  stationId: string,
-) => ({
-  running: running && {
-    hour: running.hour,
-    observedAt: observed!.observedAt.toISOString(),
-    reachedF: distribution.atLeast ?? distribution.atMost,
-    peakedProbability: running.stays,
-    fit: running.fit && toHourFitJson(running.fit, stationId),
-    fallback: running.fallback,
-    dayAheadShare: running.dayAheadShare,
+const toRunningJson = (day: DayForecast, setting: Setting) => ({
+  ...toDayJson(day, setting),
+  running: day.running && {
+    hour: day.running.hour,
+    observedAt: day.observed!.observedAt.toISOString(),
+    reachedF: day.distribution.atLeast ?? day.distribution.atMost,
+    peakedProbability: day.running.stays,
+    fit: day.running.fit && toHourFitJson(day.running.fit, setting.station.id),
+    fallback: day.running.fallback,
+    dayAheadShare: day.running.dayAheadShare,
   },
-  extremeHours: extremeHours ?? null,
-  isReported: observed?.isFinal === true,
-  hourlyMeanF: curveF ?? null,
+  extremeHours: day.extremeHours ?? null,
+  isReported: day.observed?.isFinal === true,
+  hourlyMeanF: day.curveF ?? null,
 });
 
 const toHourFitJson = (fit: HourFit, stationId: string) => ({
@@ -187,8 +179,6 @@ const toTrainingJson = (fit: Fit | HourFit) => ({
   knownThrough: fit.knownThrough.toISOString(),
   trainedAt: fit.trainedAt.toISOString(),
 });
-
-const labelOrNull = (market: ListedMarket | undefined): string | null => (market ? labelOf(market) : null);
 
 /** A forecast's age is measured from it. */
 export const oldestRun = ({ days, hours }: Pick<ForecastToWrite, 'days' | 'hours'>): number =>

@@ -113,7 +113,7 @@ const minutesSchema = namedObject('MinuteReadings', {
     .describe('The temperatures of the day so far, one for each change; at most 500.'),
 });
 
-const observed = (what: string, at: string) =>
+const observed = (what: string, at = "When the station's latest report was made.") =>
   z
     .object({
       temperatureF: temperature(what),
@@ -240,18 +240,12 @@ const dayFields = {
 
 const dayForecastSchema = namedObject('DayForecast', {
   ...dayFields,
-  observedMaximum: observed(
-    'The highest temperature that the station has reported on this day so far',
-    "When the station's latest report was made.",
-  ),
+  observedMaximum: observed('The highest temperature that the station has reported on this day so far'),
 });
 
 const minimumForecastSchema = namedObject('MinimumForecast', {
   ...dayFields,
-  observedMinimum: observed(
-    'The lowest temperature that the station has reported on this day so far',
-    "When the station's latest report was made.",
-  ),
+  observedMinimum: observed('The lowest temperature that the station has reported on this day so far'),
 });
 
 const hourForecastSchema = namedObject('HourForecast', {

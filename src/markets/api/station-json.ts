@@ -75,11 +75,7 @@ const toCalibrationJson = (calibration: IndexState['calibration']) =>
   calibration && {
     version: calibration.version,
     effectiveAt: calibration.effectiveAt.toISOString(),
-    members: calibration.members.map(({ stationId, weight, offsetC }) => ({
-      station: stationId,
-      weight,
-      offsetC,
-    })),
+    members: calibration.members.map(({ stationId: station, ...member }) => ({ station, ...member })),
   };
 
 const toCityJson = ({ cityId, calibration }: IndexState) => ({

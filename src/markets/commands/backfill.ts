@@ -127,12 +127,7 @@ function fitsText({ fits }: FitBook, stations: readonly Station[]): string {
 }
 
 /** A running service picks up the fits within the hour. */
-async function learn(
-  db: MaintenanceDatabase,
-  archive: Archive,
-  sources: SourceNames,
-  log: Logger,
-): Promise<FitBook> {
+async function learn(db: MaintenanceDatabase, archive: Archive, sources: SourceNames, log: Logger) {
   const calibration = createCalibrationStore();
   const trainer = createTrainer({ db, archive, sources, calibration, clock: systemClock, log });
   await trainer.load();

@@ -22,11 +22,7 @@ export function createBookLog() {
   let known = new Map<string, KnownBook[]>();
   return {
     /** @param isTold the venue streamed the changes; otherwise every book was read again */
-    add(
-      data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>,
-      now: Date,
-      isTold: boolean,
-    ): void {
+    add(data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>, now: Date, isTold: boolean) {
       const nowMs = now.getTime();
       const next = isTold ? known : new Map<string, KnownBook[]>();
       for (const [ticker, shown] of data.books) {

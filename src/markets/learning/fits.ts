@@ -80,11 +80,7 @@ export interface MissingFit extends FitOf {
 export const noFits: FitBook = Object.freeze({ madeAt: null, fits: [] });
 
 /** Available at the given time; a null station means all stations. */
-export const findFit = (
-  { fits }: FitBook,
-  { kind, stationId, leadHours, model }: FitOf,
-  at: Date,
-): Fit | undefined =>
+export const findFit = ({ fits }: FitBook, { kind, stationId, leadHours, model }: FitOf, at: Date) =>
   newestAt(
     fits,
     at,

@@ -131,10 +131,7 @@ const reasonForNoWeight = ({ isCalibrated, fallback }: CorrectedForecast): strin
 
 const modelOf = ({ run }: Candidate): string => run.model ?? MAIN_MODEL;
 
-const heaviest = (
-  candidates: readonly Candidate[],
-  weights: ReadonlyMap<string, number>,
-): Candidate | undefined =>
+const heaviest = (candidates: readonly Candidate[], weights: ReadonlyMap<string, number>) =>
   candidates.toSorted((a, b) => weights.get(modelOf(b))! - weights.get(modelOf(a))!)[0];
 
 /**

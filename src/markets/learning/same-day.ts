@@ -179,10 +179,7 @@ const biasSoFar = ({ hour, recentF, curveF }: SameDayCase): number =>
 const biasOfExtreme = ({ curveF, observedF }: SameDayCase): number => Math.max(...curveF) - observedF;
 
 /** In °F, shrunk toward the mean of all stations. */
-function biasesOf(
-  cases: readonly SameDayCase[],
-  biasOf: (each: SameDayCase) => number,
-): Record<string, number> {
+function biasesOf(cases: readonly SameDayCase[], biasOf: (each: SameDayCase) => number) {
   const byStation = groupBy(cases, ({ stationId }) => stationId);
   const common = meanOf([...byStation.values()].flat().map(biasOf));
   return Object.fromEntries(

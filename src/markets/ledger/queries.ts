@@ -7,7 +7,6 @@ import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
 import { tradingOrders, type TradeMode } from './orders-table.js';
 import { tradingAccounts, tradingPositions, watchedMarkets } from './portfolio-table.js';
-import type { Holding, Position } from './positions.js';
 
 /** More than the markets that the venue lists at one time, over all cities and days. */
 const MAX_HOLDINGS = 500;
@@ -15,33 +14,22 @@ const MAX_HOLDINGS = 500;
 export const findPaperCash = async (orm: Orm, orgId: string): Promise<Micros | undefined> =>
   (await findAccount(orm, { orgId, mode: 'paper' }))?.cash;
 
-export async function listPaperHoldings(
-  orm: Orm,
-  orgId: string,
-  eventTicker?: string,
-): Promise<ReadonlyMap<string, Holding>> {
+export async function listPaperHoldings(orm: Orm, orgId: string, eventTicker?: string) {
   const rows = await listHoldings(orm, { orgId, mode: 'paper', eventTicker }, MAX_HOLDINGS);
   return new Map(rows.map(({ ticker, ...holding }) => [ticker, holding]));
 }
 
 type Watched = typeof watchedMarkets.$inferInsert;
 
-export async function listWatched(
-  orm: Orm,
-  { orgId, userId }: Omit<Watched, 'city'>,
-): Promise<ReadonlySet<string>> {
+export async function listWatched(orm: Orm, { orgId, userId }: Omit<Watched, 'city'>) {
   const { city } = watchedMarkets;
   const own = matches(watchedMarkets, { orgId, userId });
   return new Set((await orm.select({ city }).from(watchedMarkets).where(own)).map((row) => row.city));
 }
 
 export async function setWatched(tx: Tx, watched: Watched, isWatched: boolean) {
-  const { orgId, userId, city } = watchedMarkets;
   if (isWatched) await tx.insert(watchedMarkets).values(watched).onConflictDoNothing();
-  else
-    await tx
-      .delete(watchedMarkets)
-      .where(and(eq(orgId, watched.orgId), eq(userId, watched.userId), eq(city, watched.city)));
+  else await tx.delete(watchedMarkets).where(matches(watchedMarkets, watched));
 }
 
 export const listPaperPurchases = (orm: Orm, orgId: string) =>
@@ -111,11 +99,7 @@ export const findAccount = (orm: Orm, account: Account) =>
   );
 
 /** Includes closed positions. */
-export async function findPosition(
-  orm: Orm,
-  { orgId, mode }: Account,
-  ticker: string,
-): Promise<Position | undefined> {
+export async function findPosition(orm: Orm, { orgId, mode }: Account, ticker: string) {
   const [row] = await queryRows(orm)<
     { side: Side; contracts: number } & Record<'cost' | 'realised' | 'fees', string>
   >`

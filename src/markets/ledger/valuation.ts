@@ -1,4 +1,4 @@
-import { quoteOrder, type OrderBook, type Quote } from '../market/book.js';
+import { quoteOrder, type OrderBook } from '../market/book.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import { endsOf, type MarketEvent } from '../market/event.js';
 import { isSupported, type FeeRule } from '../market/fees.js';
@@ -80,11 +80,7 @@ export interface Quotes {
   knownValue: Micros | null;
 }
 
-export const quoteSale = (
-  book: OrderBook,
-  feeRule: FeeRule,
-  held: Pick<Holding, 'side' | 'contracts'>,
-): Quote =>
+export const quoteSale = (book: OrderBook, feeRule: FeeRule, held: Pick<Holding, 'side' | 'contracts'>) =>
   quoteOrder(book, feeRule, {
     ...held,
     action: 'sell',

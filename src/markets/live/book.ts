@@ -21,10 +21,7 @@ import type { ShardTransfer } from './wire.js';
 const MAX_ACCEPTED = 500;
 
 /** Positions already at the venue belong to others. */
-export function openLiveAccount(
-  orm: Orm,
-  { orgId, cash, foreignPositions, at }: OpenedAccount,
-): Promise<void> {
+export function openLiveAccount(orm: Orm, { orgId, cash, foreignPositions, at }: OpenedAccount) {
   return orm.transaction(async (tx) => {
     await insertAccount(tx, orgId, at);
     const before = (await lockAccount(tx, { orgId, mode: 'live' }))!;
@@ -51,12 +48,7 @@ interface OpenedAccount {
 }
 
 /** The venue rounds the amount of each fill separately. */
-export function bookRounding(
-  orm: Orm,
-  orgId: string,
-  comparison: AccountComparison,
-  at: Date,
-): Promise<void> {
+export function bookRounding(orm: Orm, orgId: string, comparison: AccountComparison, at: Date) {
   return orm.transaction(async (tx) => {
     await lockAccount(tx, { orgId, mode: 'live' });
     await assertUnchanged(tx, orgId, comparison);
@@ -72,12 +64,7 @@ export function bookRounding(
 }
 
 /** Books each transfer to or from another shard of the venue once. */
-export function bookTransfers(
-  orm: Orm,
-  orgId: string,
-  transfers: readonly ShardTransfer[],
-  at: Date,
-): Promise<void> {
+export function bookTransfers(orm: Orm, orgId: string, transfers: readonly ShardTransfer[], at: Date) {
   return orm.transaction(async (tx) => {
     await lockAccount(tx, { orgId, mode: 'live' });
     const ids = transfers.map(({ id }) => id);

@@ -67,12 +67,7 @@ export const listOpenOrders = (orm: Orm, orgId: string, status: 'pending' | 'res
   listOpenIf(orm, orgId, eq(tradingOrders.status, status), limit);
 
 /** Except those whose changes are already booked. */
-export function listHinted(
-  orm: Orm,
-  orgId: string,
-  hints: readonly OrderHint[],
-  limit: number,
-): Promise<LiveOrderRow[]> {
+export function listHinted(orm: Orm, orgId: string, hints: readonly OrderHint[], limit: number) {
   const { clientOrderId, venueOrderId, status, contracts, filledContracts } = tradingOrders;
   const column = (read: (hint: OrderHint) => string | number | null) =>
     textArray(hints.map((hint) => read(hint)?.toString() ?? null));
@@ -92,12 +87,7 @@ export function listHinted(
 }
 
 /** Newest first. `fromId` is the lowest id possible at the start of the period. */
-export const listOrdersSince = (
-  orm: Orm,
-  orgId: string,
-  fromId: string,
-  limit: number,
-): Promise<LiveOrderRow[]> =>
+export const listOrdersSince = (orm: Orm, orgId: string, fromId: string, limit: number) =>
   orm
     .select()
     .from(tradingOrders)
@@ -132,11 +122,7 @@ export function listSettledSince(orm: Orm, orgId: string, since: Date, limit: nu
     .limit(limit);
 }
 
-export async function listBookedTransfers(
-  orm: Orm,
-  orgId: string,
-  ids: readonly string[],
-): Promise<Set<string | null>> {
+export async function listBookedTransfers(orm: Orm, orgId: string, ids: readonly string[]) {
   if (ids.length === 0) return new Set();
   const rows = await orm
     .select({ id: ledgerEntries.transferId })
@@ -194,11 +180,7 @@ export interface StoredGrounds extends StoredPermissions {
 }
 
 /** One statement, so it is consistent. Undefined if the order does not exist. */
-export const selectGrounds = (
-  orm: Orm,
-  { orgId, id }: { orgId: string; id: string },
-  at: Date,
-): Promise<StoredGrounds | undefined> =>
+export const selectGrounds = (orm: Orm, { orgId, id }: { orgId: string; id: string }, at: Date) =>
   queryRow(orm)<StoredGrounds>`
     select ${permissions},
       case when o.api_key_id is not null then

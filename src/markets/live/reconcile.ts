@@ -245,12 +245,7 @@ export async function lookUpHinted(
 const isAbout = (hint: OrderHint, { venueOrderId, clientOrderId }: LiveOrderRow): boolean =>
   hint.venueOrderId === venueOrderId || hint.clientOrderId === clientOrderId;
 
-async function compareUntilSure(
-  deps: ReconcileDeps,
-  orgId: string,
-  isLeader: boolean,
-  signal: AbortSignal,
-): Promise<AccountComparison | undefined> {
+async function compareUntilSure(deps: ReconcileDeps, orgId: string, isLeader: boolean, signal: AbortSignal) {
   let last: AccountComparison | undefined;
   for (const pauseMs of [0, ...deps.confirmPausesMs]) {
     if (pauseMs > 0) await sleep(pauseMs, undefined, { signal });

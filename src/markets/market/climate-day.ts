@@ -81,11 +81,7 @@ function readClock(timeZone: string, at: Date): ClockTime {
 }
 
 /** The first of an hour that occurs twice in autumn; the next hour for one skipped in spring. */
-export function hourOf(
-  place: Pick<Place, 'timeZone' | 'standardOffsetHours'>,
-  date: string,
-  hour: number,
-): Date {
+export function hourOf(place: Pick<Place, 'timeZone' | 'standardOffsetHours'>, date: string, hour: number) {
   const standard = climateDayOf(place, date).start.getTime() + hour * HOUR_MS;
   const isSummer = clockAt(place, new Date(standard - HOUR_MS));
   return new Date(isSummer.hour === hour && isSummer.date === date ? standard - HOUR_MS : standard);

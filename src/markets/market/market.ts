@@ -145,10 +145,7 @@ export const targetOf = ({
 });
 
 /** UTC. An hour's temperature is that of one minute, so start and end are equal. */
-export function spanOf(
-  station: Place,
-  { date, hour }: Pick<Target, 'date' | 'hour'>,
-): { start: Date; end: Date } {
+export function spanOf(station: Place, { date, hour }: Pick<Target, 'date' | 'hour'>) {
   if (hour === undefined) return climateDayOf(station, date);
   const at = hourOf(station, date, hour);
   return { start: at, end: at };

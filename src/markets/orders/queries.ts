@@ -3,7 +3,7 @@ import { firstRow, intArray, textArray, queryRows, matches } from '../../core/db
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS } from '../../core/time.js';
 import { listenersOf, type Listener } from '../../accounts/webhooks/outbox.js';
-import type { OrderBook, Side } from '../market/book.js';
+import type { Side } from '../market/book.js';
 import type { Micros } from '../market/money.js';
 import type { Position, Postings } from '../ledger/positions.js';
 import type { OrderInput } from '../ledger/order-input.js';
@@ -88,11 +88,7 @@ const toPositionMoney = ({ cost, realised, fees }: StateRow) => ({
 });
 
 /** The books from which the Organization's paper orders have taken contracts, without these. */
-export async function readTakenBooks(
-  orm: Orm,
-  orgId: string,
-  { books }: Pick<MarketData, 'books'>,
-): Promise<ReadonlyMap<string, OrderBook>> {
+export async function readTakenBooks(orm: Orm, orgId: string, { books }: Pick<MarketData, 'books'>) {
   const rows = await orm.select().from(paperBooks).where(eq(paperBooks.orgId, orgId));
   return new Map(
     rows.flatMap(({ ticker, bookHash: hash, taken }) => {

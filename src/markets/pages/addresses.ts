@@ -63,16 +63,8 @@ interface EventChoice {
   q?: string | undefined;
 }
 
-export const eventAddress = ({ kind, ...choice }: EventChoice): string => {
-  const { station, date, hour, q } = choice;
-  return toAddress(MARKETS_PATH, {
-    station,
-    kind: kindParam(kind),
-    date,
-    hour,
-    q,
-  });
-};
+export const eventAddress = ({ station, kind, date, hour, q }: EventChoice): string =>
+  toAddress(MARKETS_PATH, { station, kind: kindParam(kind), date, hour, q });
 
 export const addressOfEvent = (
   { station, kind, date, hour }: Pick<MarketEvent, 'station' | 'kind' | 'date' | 'hour'>,

@@ -181,11 +181,7 @@ function edgeOf({ markets }: MarketEvent, { probabilities }: DayForecast, { data
 }
 
 /** Why nothing is proposed. */
-function noneBecause(
-  { snapshot, own }: DeskInput,
-  events: readonly EventSignals[],
-  kind: TemperatureKind,
-): string {
+function noneBecause({ snapshot, own }: DeskInput, events: readonly EventSignals[], kind: TemperatureKind) {
   if (own.areTooOld) return 'No signals: the prices have expired. Signals return with the next prices.';
   if (snapshot.events.length === 0) return 'No signals: the venue lists no markets that Gauge can forecast.';
   if (snapshot.forecasts.size === 0) return 'No signals: there is no forecast yet.';

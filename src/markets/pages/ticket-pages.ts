@@ -90,12 +90,7 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
   }
 
   /** For a market that the reader has not opened: its ticket before anything is typed. */
-  async function readView(
-    res: Response,
-    snapshot: Snapshot,
-    market: ListedMarket,
-    given: FormFields,
-  ): Promise<TicketView> {
+  async function readView(res: Response, snapshot: Snapshot, market: ListedMarket, given: FormFields) {
     const facts = await readFacts(context, snapshot, market, res);
     const reviewed = await tryReview(deps.orders, res, facts, fill(res, given, facts));
     const view = toView(res, facts, newForm(given), reviewed);
@@ -215,12 +210,7 @@ function fill(res: Response, given: FormFields, { book, held, market }: TicketFa
   return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held, market.closeTime);
 }
 
-async function readFacts(
-  { db, config }: Context,
-  snapshot: Snapshot,
-  market: ListedMarket,
-  res: Response,
-): Promise<TicketFacts> {
+async function readFacts({ db, config }: Context, snapshot: Snapshot, market: ListedMarket, res: Response) {
   const { orgId } = sessionOf(res);
   const whole = snapshot.data.books.get(market.ticker) ?? emptyBook;
   const [tradingSwitch, cash, holdings, waiting, taken, limits] = await Promise.all([

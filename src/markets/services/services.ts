@@ -8,7 +8,7 @@ import {
 } from '../background/background.js';
 import { createClimateReader } from '../climate/product.js';
 import { readObserved } from '../climate/queries.js';
-import { createClimateWatch, type ClimateWatch } from '../climate/watch.js';
+import { createClimateWatch } from '../climate/watch.js';
 import type { Context, WorkContext } from '../../core/http/context.js';
 import type { WeatherSource } from '../weather/weather.js';
 import type { SourceNames } from '../learning/queries.js';
@@ -332,11 +332,7 @@ function createLearning(
   };
 }
 
-function createClimate(
-  context: WorkContext,
-  { replay }: TradingOverrides,
-  snapshots: SnapshotStore,
-): ClimateWatch | undefined {
+function createClimate(context: WorkContext, { replay }: TradingOverrides, snapshots: SnapshotStore) {
   const { marketSource, nwsBaseUrl: baseUrl } = context.config.trading;
   if (marketSource !== 'kalshi' || replay) return undefined;
   return createClimateWatch({ ...context, reader: createClimateReader({ baseUrl }), snapshots });

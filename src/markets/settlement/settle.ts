@@ -145,11 +145,7 @@ function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock
   const askedAt = new Map<string, number>();
   const doubted = new Set<string>();
 
-  async function learn(
-    snapshot: Snapshot,
-    tickers: string[],
-    signal: AbortSignal,
-  ): Promise<Map<string, SettlementEvent>> {
+  async function learn(snapshot: Snapshot, tickers: string[], signal: AbortSignal) {
     const { results, doubts } = snapshot.data;
     const resultOf = (ticker: string) => snapshot.markets.get(ticker) ?? results?.get(ticker);
     const listed = tickers.flatMap((ticker) => resultOf(ticker) ?? []);

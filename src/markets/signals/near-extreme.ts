@@ -19,11 +19,7 @@ export const findNearExtreme = (
 ): string | undefined =>
   isPlaced(market) ? nearExtremeOf(forecastOf(forecasts, market), market, nowMs) : undefined;
 
-export function nearExtremeOf(
-  day: DayForecast | undefined,
-  market: Market,
-  nowMs: number,
-): string | undefined {
+export function nearExtremeOf(day: DayForecast | undefined, market: Market, nowMs: number) {
   if (market.kind === 'hourly') return undefined;
   const { kind, station, bracket } = market;
   const hour = Math.floor((nowMs - spanOf(station, market).start.getTime()) / HOUR_MS);

@@ -105,11 +105,7 @@ const byGrowth = ([a, { growth }]: [EventCase, SizedEvent], [b, other]: [EventCa
   other.growth - growth || (a.event.eventTicker < b.event.eventTicker ? -1 : 1);
 
 /** After all holdings. Maxima, minima and hours share the room because their weather is correlated. */
-function headroomOfDays(
-  events: readonly MarketEvent[],
-  { bankroll, holdings }: Money,
-  data: MarketData,
-): Map<string, Micros> {
+function headroomOfDays(events: readonly MarketEvent[], { bankroll, holdings }: Money, data: MarketData) {
   const headroom = new Map<string, Micros>();
   for (const { date, markets } of events) {
     const left = headroom.get(date) ?? shareOf(bankroll, DAY_CAP);

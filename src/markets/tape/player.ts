@@ -79,10 +79,7 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions) {
 
 type PlayDeps = Pick<RefreshDeps, 'store' | 'model' | 'log'>;
 
-async function findFirst(
-  entries: AsyncGenerator<TapeEntry>,
-  from: Date | undefined,
-): Promise<TapeEntry | undefined> {
+async function findFirst(entries: AsyncGenerator<TapeEntry>, from: Date | undefined) {
   for (;;) {
     const { value, done } = await entries.next();
     if (done) return undefined;

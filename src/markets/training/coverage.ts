@@ -93,12 +93,7 @@ const listReportedDays = (
     from climate_reports
     where market_source = ${source} and kind = any(${textArray(kinds)}) and date between ${from}::date and ${to}::date`;
 
-export async function listModelDays(
-  orm: Orm,
-  source: string,
-  model: string,
-  { from, to }: DateRange,
-): Promise<Set<string>> {
+export async function listModelDays(orm: Orm, source: string, model: string, { from, to }: DateRange) {
   const rows = await queryRows(orm)<Pick<DayRuns, 'station' | 'date'>>`select distinct station, date::text
     from ensemble_runs
     where forecast_source = ${source} and model = ${model} and kind = 'daily_maximum' and date between ${from}::date and ${to}::date`;

@@ -1,6 +1,6 @@
-import { and, desc, eq, getTableColumns, gt, isNotNull, lte, sql } from 'drizzle-orm';
+import { and, desc, getTableColumns, gt, isNotNull, lte, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
-import { insertRows } from '../../core/db/sql.js';
+import { insertRows, matches } from '../../core/db/sql.js';
 import type { Fit, Mix } from '../learning/fits.js';
 import type { SourceNames } from '../learning/queries.js';
 import { signOf, type HourFit } from '../learning/running-day.js';
@@ -17,12 +17,7 @@ interface Window {
 }
 
 const trainedIn = (t: Trained, { forecastSource, marketSource }: SourceNames, { at, after }: Window) =>
-  and(
-    eq(t.forecastSource, forecastSource),
-    eq(t.marketSource, marketSource),
-    gt(t.trainedAt, after),
-    lte(t.trainedAt, at),
-  );
+  and(matches(t, { forecastSource, marketSource }), gt(t.trainedAt, after), lte(t.trainedAt, at));
 
 /** Maximum number of fits deleted per statement; the next clean-up deletes the rest. */
 const FITS_DELETED_AT_ONCE = 500;
@@ -93,34 +88,35 @@ export async function newestHourFits(orm: Orm, sources: SourceNames, window: Win
 }
 
 export async function newestFits(orm: Orm, sources: SourceNames, window: Window): Promise<Fit[]> {
+  const t = forecastFits;
   const rows = await orm
-    .selectDistinctOn([forecastFits.model, forecastFits.kind, forecastFits.station, forecastFits.leadHours], {
-      id: forecastFits.id,
-      model: forecastFits.model,
-      kind: forecastFits.kind,
-      stationId: forecastFits.station,
-      leadHours: forecastFits.leadHours,
-      coefficients: forecastFits.coefficients,
-      n: forecastFits.n,
-      firstDate: forecastFits.firstDate,
-      lastDate: forecastFits.lastDate,
-      lowestMeanF: forecastFits.lowestMean,
-      highestMeanF: forecastFits.highestMean,
-      trainingCrps: forecastFits.trainingCrps,
-      rawCrps: forecastFits.rawCrps,
-      knownThrough: forecastFits.knownThrough,
-      trainedAt: forecastFits.trainedAt,
+    .selectDistinctOn([t.model, t.kind, t.station, t.leadHours], {
+      id: t.id,
+      model: t.model,
+      kind: t.kind,
+      stationId: t.station,
+      leadHours: t.leadHours,
+      coefficients: t.coefficients,
+      n: t.n,
+      firstDate: t.firstDate,
+      lastDate: t.lastDate,
+      lowestMeanF: t.lowestMean,
+      highestMeanF: t.highestMean,
+      trainingCrps: t.trainingCrps,
+      rawCrps: t.rawCrps,
+      knownThrough: t.knownThrough,
+      trainedAt: t.trainedAt,
     })
-    .from(forecastFits)
-    .where(and(trainedIn(forecastFits, sources, window), isNotNull(forecastFits.coefficients)))
+    .from(t)
+    .where(and(trainedIn(t, sources, window), isNotNull(t.coefficients)))
     .orderBy(
-      forecastFits.model,
-      forecastFits.kind,
-      forecastFits.station,
-      forecastFits.leadHours,
-      desc(forecastFits.trainedAt),
+      t.model,
+      t.kind,
+      t.station,
+      t.leadHours,
+      desc(t.trainedAt),
       // Each part of a simulated past stores fits of the same times; the leading cities' are from the most days.
-      desc(forecastFits.n),
+      desc(t.n),
     )
     .limit(1_000);
   return rows.map(({ coefficients, model, ...fit }) => ({
