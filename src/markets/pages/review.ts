@@ -177,7 +177,7 @@ function costs(input: ReviewInput, quote: Quote): Fact[] {
   return [
     { label: 'Price', money: price, note: averageNote(quote) },
     { label: 'Fee', money: feeOf(total - price, quote) },
-    { label: 'Cost', money: total, isSum: true },
+    { label: 'Cost', money: total, ...(isClosing ? {} : { isSum: true }) },
     ...(closed > 0
       ? [
           {
@@ -185,9 +185,12 @@ function costs(input: ReviewInput, quote: Quote): Fact[] {
             change: pairs,
             note: `${formatDecimal(closed)} pairs of YES and NO pay $1 each at once`,
           },
-          isClosing
-            ? { label: 'Profit or loss', change: result, note: 'fee included' }
-            : { label: 'Realised', change: roundToCent(realised), note: 'before fees' },
+          ...(isClosing
+            ? [
+                { label: 'You receive', money: received, isSum: true as const },
+                { label: 'Profit or loss', change: result, note: 'fee included' },
+              ]
+            : [{ label: 'Realised', change: roundToCent(realised), note: 'before fees' }]),
         ]
       : []),
     ...(worst > -quote.balanceChange

@@ -139,8 +139,11 @@ function sliderOf({ snapshot, market, book, held, cash, limits, form }: TicketIn
     paid = Math.max(paid, Math.min(offered, affordable));
   }
   const most = Math.floor(Math.min(paid, limits.maxOrderContracts));
-  if (most === Math.floor(offered)) return { most, because: 'all that is offered' };
   if (most === limits.maxOrderContracts) return { most, because: 'your risk limit for one order' };
+  const [best] = asksOf(book, side);
+  // Below the offers, more can rest than is offered, and the cash covers more.
+  if (best && Number(form.values.limitPrice) < Number(inCents(best.price))) return { most, because: null };
+  if (most === Math.floor(offered)) return { most, because: 'all that is offered' };
   return {
     most,
     because:
