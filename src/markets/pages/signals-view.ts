@@ -15,12 +15,7 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
   const others = found?.suppressed ?? [];
   const slight = (found?.signals ?? []).filter((signal) => !hasShownEdge(signal));
   const signals = signalsOf(report, event, now).map(toSignalView);
-  const legs = signals.map(({ market: { ticker }, side, contracts, stake }) => ({
-    ticker,
-    side,
-    contracts,
-    cost: stake,
-  }));
+  const legs = signals.map((one) => ({ ...one, ticker: one.market.ticker, cost: one.stake }));
   const withheld = others.filter(({ isWithheld }) => isWithheld);
   return {
     kellyShare: report.kellyShare,
@@ -36,11 +31,7 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
       : null,
     suppressed: [
       ...others.filter(({ isWithheld }) => !isWithheld),
-      ...slight.map(({ market: { ticker }, side }) => ({
-        ticker,
-        side,
-        reason: 'its edge is below 0.1 points',
-      })),
+      ...slight.map((one) => ({ ...one, ticker: one.market.ticker, reason: 'its edge is near 0 points' })),
     ].map((one) => ({ title: titleOf(one), reason: one.reason })),
   };
 }

@@ -144,13 +144,8 @@ function sliderOf({ snapshot, market, book, held, cash, limits, form }: TicketIn
   // Below the offers, more can rest than is offered, and the cash covers more.
   if (best && Number(form.values.limitPrice) < Number(inCents(best.price))) return { most, because: null };
   if (most === Math.floor(offered)) return { most, because: 'all that is offered' };
-  return {
-    most,
-    because:
-      money === cash
-        ? 'all your cash'
-        : `your risk limit of ${formatMoney(limits.maxOrderCost)} for one order`,
-  };
+  if (money === cash) return { most, because: 'all your cash' };
+  return { most, because: `your risk limit of ${formatMoney(limits.maxOrderCost)} for one order` };
 }
 
 function toSubject(market: ListedMarket) {

@@ -111,7 +111,7 @@ it('a signal whose edge would be shown as 0.0 points is none, and its event says
   const view = toSignalsView(report, event as unknown as Parameters<typeof toSignalsView>[1], now);
   // Two of 10 contracts at 5 cents each.
   expect([view.signals.length, view.stake, view.worstCase]).toEqual([2, 1_000_000n, 1_000_000n]);
-  expect(view.suppressed.map(({ reason }) => reason)).toEqual(['its edge is below 0.1 points']);
+  expect(view.suppressed.map(({ reason }) => reason)).toEqual(['its edge is near 0 points']);
 });
 
 it('positions add up only if each value is known', () => {
