@@ -561,3 +561,21 @@ it.each([1180, 1280, 1366])('at %i px, a ladder with every edge is within its ca
   }`);
   expect(beyond).toBe(0);
 });
+
+it('the keys open below their button and close with a button of their own', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser });
+  for (const width of [1280, 1920]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.goto('/dashboard/markets');
+    const button = page.getByRole('button', { name: 'Keys' });
+    await button.click();
+    const keys = page.getByRole('dialog', { name: 'Keys' });
+    const [above, below] = [(await button.boundingBox())!, (await keys.boundingBox())!];
+    expect(below.y).toBeGreaterThanOrEqual(above.y + above.height);
+    expect(below.y - above.y - above.height).toBeLessThan(40);
+    expect(Math.abs(below.x + below.width - above.x - above.width)).toBeLessThan(40);
+    await keys.getByRole('button', { name: 'Close' }).click();
+    await keys.waitFor({ state: 'hidden' });
+  }
+});

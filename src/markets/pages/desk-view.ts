@@ -235,7 +235,7 @@ export const toDeskPositions = (
           excludedByF !== null
             ? { label: 'Impossible', tone: '', note: `${formatDegrees(excludedByF, 1)} measured` }
             : isLost
-              ? { label: 'As good as lost', tone: '', note: `forecast ${formatProbability(chance!)}` }
+              ? { label: 'Almost worthless', tone: '', note: `forecast ${formatProbability(chance!)}` }
               : stateOf(position),
         edge: edgeIfHeld(position, chance),
         closeHref:

@@ -46,17 +46,18 @@ function statusOf({ status, filledContracts, contracts }: ListedOrder) {
 
 export function describePlaced(order: ListedOrder): string {
   const { status, action, side, contracts, filledContracts, balanceChange, limitPrice } = order;
+  const until = order.cancelRequestedAt === null ? '' : ' until its cancellation takes effect';
   if (status === 'pending') return 'Order placed. Its outcome is not known yet.';
   if (status === 'resting' && filledContracts === 0)
-    return `${action === 'buy' ? 'Buy' : 'Sell'} ${formatDecimal(contracts)} ${side.toUpperCase()} at ${formatPrice(limitPrice)} rests in the book.`;
-  if (filledContracts === 0) return 'Order placed. Nothing was filled, and no money moved.';
+    return `${action === 'buy' ? 'Buy' : 'Sell'} ${formatDecimal(contracts)} ${side.toUpperCase()} at ${formatPrice(limitPrice)} rests in the book${until}.`;
+  if (filledContracts === 0) return `Order ${orderStatuses[status].label.toLowerCase()}. Nothing was filled.`;
   const part = filledContracts < contracts ? `${formatDecimal(filledContracts)} of ` : '';
   const count = `${part}${formatDecimal(contracts)} ${side.toUpperCase()}`;
   const rest =
     part === ''
       ? ''
       : status === 'resting'
-        ? ` The other ${formatDecimal(subtractCounts(contracts, filledContracts))} rest in the book at ${formatPrice(limitPrice)}.`
+        ? ` The other ${formatDecimal(subtractCounts(contracts, filledContracts))} rest in the book at ${formatPrice(limitPrice)}${until}.`
         : ' The rest was cancelled.';
   const closed = closedBy(order);
   if (closed > 0 && closed === filledContracts)

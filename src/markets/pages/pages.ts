@@ -383,7 +383,8 @@ function toNotices(
     return { placed: { text: describePlaced(order), again, order: shown.find((each) => each.id === id) } };
   if (order && done === 'repeated') return { placed: { text: orderNotices.repeated, again } };
   if (!order || (done !== 'cancelled' && done !== 'cancelling')) return {};
-  const told = orderNotices[done];
+  const isOver = done === 'cancelling' && order.status !== 'resting';
+  const told = isOver ? describePlaced(order) : orderNotices[done];
   return from === 'ticket' ? { placed: { text: told, again } } : { told };
 }
 

@@ -177,7 +177,7 @@ function costs(input: ReviewInput, quote: Quote): Fact[] {
   return [
     { label: 'Price', money: price, note: averageNote(quote) },
     { label: 'Fee', money: feeOf(total - price, quote) },
-    { label: 'Cost', money: total, isSum: true },
+    { label: 'Cost', money: total, ...(isClosing ? {} : { isSum: true }) },
     ...(closed > 0
       ? [
           {
@@ -185,19 +185,14 @@ function costs(input: ReviewInput, quote: Quote): Fact[] {
             change: pairs,
             note: `${formatDecimal(closed)} pairs of YES and NO pay $1 each at once`,
           },
+          ...(isClosing ? [{ label: 'You receive', money: received, isSum: true as const }] : []),
           isClosing
             ? { label: 'Profit or loss', change: result, note: 'fee included' }
             : { label: 'Realised', change: roundToCent(realised), note: 'before fees' },
         ]
       : []),
     ...(worst > -quote.balanceChange
-      ? [
-          {
-            label: 'Maximum cost',
-            money: ceilTo(worst, CENT),
-            note: 'if the book moves',
-          },
-        ]
+      ? [{ label: 'Maximum cost', money: ceilTo(worst, CENT), note: 'if the book moves' }]
       : []),
     ...(isClosing ? [] : [{ label: 'Maximum payout', money: quote.maximumPayout - pairs }]),
     cashAfter(cash, cashChange),
@@ -219,13 +214,7 @@ function proceeds(input: ReviewInput, quote: Quote): Fact[] {
     { label: 'Fee', money: feeOf(price - received, quote) },
     { label: 'You receive', money: received, isSum: true },
     ...(all.balanceChange < quote.balanceChange
-      ? [
-          {
-            label: 'At least',
-            money: floorTo(all.balanceChange, CENT),
-            note: 'if the book moves',
-          },
-        ]
+      ? [{ label: 'At least', money: floorTo(all.balanceChange, CENT), note: 'if the book moves' }]
       : []),
     { label: 'Profit or loss', change: result, note: 'against the average cost, fee included' },
     { label: 'Remaining', contracts: left },

@@ -122,7 +122,8 @@ export function toRecent(points: readonly CrpsPoint[], enough: number): string {
   const recent = points.filter(({ date }) => Date.parse(date) > from);
   if (recent.length === points.length || recent.reduce((sum, { n }) => sum + n, 0) < enough) return '';
   const sum = (name: 'model' | 'market') => recent.reduce((total, point) => total + point.n * point[name], 0);
-  return `, and ${inSentence(compare({ model: sum('model'), market: sum('market') }))} it in the last ${RECENT_DAYS} days`;
+  const told = inSentence(`${compare({ model: sum('model'), market: sum('market') })} it`);
+  return `, and ${told.replace(' than it', '')} in the last ${RECENT_DAYS} days`;
 }
 
 const toModels = ({ forecastSource, models, breaks }: ScoresAnswer) =>

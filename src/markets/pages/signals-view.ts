@@ -1,8 +1,10 @@
 import { formatCount } from '../../core/pages/format.js';
-import type { MarketEvent } from '../market/event.js';
+import { endsOf, type MarketEvent } from '../market/event.js';
 import { CENT, floorTo } from '../market/money.js';
 import { bracketLabel } from '../market/brackets.js';
+import { worstCaseLoss } from '../risk/exposure.js';
 import type { EventSignals, Signal, SignalReport } from '../signals/signal.js';
+import { LEAST_SHOWN } from '../signals/signals.js';
 import { scoresAddress, ticketAddress } from './addresses.js';
 
 export function toSignalsView(report: SignalReport, event: MarketEvent, now: Date) {
@@ -11,7 +13,9 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
   const titleOf = ({ side, ticker }: { side: string; ticker: string }) =>
     `${side.toUpperCase()} ${labels.get(ticker) ?? ticker}`;
   const others = found?.suppressed ?? [];
+  const slight = (found?.signals ?? []).filter((signal) => !hasShownEdge(signal));
   const signals = signalsOf(report, event, now).map(toSignalView);
+  const legs = signals.map((one) => ({ ...one, ticker: one.market.ticker, cost: one.stake }));
   const withheld = others.filter(({ isWithheld }) => isWithheld);
   return {
     kellyShare: report.kellyShare,
@@ -20,14 +24,15 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
     signals,
     /** Null with signals, and with withheld ones, which have their own reason. */
     none: found && signals.length === 0 && withheld.length === 0 ? whyNone(found).text : null,
-    stake: found?.stake ?? 0n,
-    worstCase: found?.worstCase ?? 0n,
+    stake: legs.reduce((sum, { cost }) => sum + cost, 0n),
+    worstCase: worstCaseLoss(endsOf(event.eventTicker, event, []), legs, []),
     withheld: withheld[0]
       ? { titles: withheld.map(titleOf), reason: reasonBeside(found!.gate, withheld[0].reason) }
       : null,
-    suppressed: others
-      .filter(({ isWithheld }) => !isWithheld)
-      .map((side) => ({ title: titleOf(side), reason: side.reason })),
+    suppressed: [
+      ...others.filter(({ isWithheld }) => !isWithheld),
+      ...slight.map((one) => ({ ...one, ticker: one.market.ticker, reason: 'its edge is near 0 points' })),
+    ].map((one) => ({ title: titleOf(one), reason: one.reason })),
   };
 }
 
@@ -59,7 +64,12 @@ export const signalsOf = (
   );
 
 export const currentSignals = (found: EventSignals | undefined, now: Date): Signal[] =>
-  (found?.signals ?? []).filter(({ market }) => market.closeTime > now).toSorted((a, b) => b.edge - a.edge);
+  (found?.signals ?? [])
+    .filter((signal) => signal.market.closeTime > now && hasShownEdge(signal))
+    .toSorted((a, b) => b.edge - a.edge);
+
+/** Or is a hedge, which is shown without its edge. */
+const hasShownEdge = ({ edge, isHedge }: Signal): boolean => isHedge || edge >= LEAST_SHOWN;
 
 export const signalsOff = (gates: number): string =>
   gates === 0

@@ -139,15 +139,13 @@ function sliderOf({ snapshot, market, book, held, cash, limits, form }: TicketIn
     paid = Math.max(paid, Math.min(offered, affordable));
   }
   const most = Math.floor(Math.min(paid, limits.maxOrderContracts));
-  if (most === Math.floor(offered)) return { most, because: 'all that is offered' };
   if (most === limits.maxOrderContracts) return { most, because: 'your risk limit for one order' };
-  return {
-    most,
-    because:
-      money === cash
-        ? 'all your cash'
-        : `your risk limit of ${formatMoney(limits.maxOrderCost)} for one order`,
-  };
+  const [best] = asksOf(book, side);
+  // Below the offers, more can rest than is offered, and the cash covers more.
+  if (best && Number(form.values.limitPrice) < Number(inCents(best.price))) return { most, because: null };
+  if (most === Math.floor(offered)) return { most, because: 'all that is offered' };
+  if (money === cash) return { most, because: 'all your cash' };
+  return { most, because: `your risk limit of ${formatMoney(limits.maxOrderCost)} for one order` };
 }
 
 function toSubject(market: ListedMarket) {

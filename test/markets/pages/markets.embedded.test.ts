@@ -739,6 +739,10 @@ it('the stake has a label, an amount and ends that stay, whatever is typed', asy
   const most = await sliderOf('1');
   expect(most).toBeGreaterThan(1);
   expect(await sliderOf('2')).toBe(most);
+  const rests = 'contracts=2&limitPrice=1&timeInForce=good_till_cancelled';
+  const below = await getPage(browser, `${PATH}/${ticker}?side=yes&action=buy&${rests}`);
+  expect(below.text).toContain('type="range" min="1"');
+  expect(textOf(below)).not.toMatch(/all that is offered|all your cash/);
 });
 
 it.each(['member', 'billing'] as const)('%s sees every quote and cannot order', async (role) => {
@@ -890,6 +894,7 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
     await getPage(browser, `${path}?from=ticket&order=${order.split('/').at(-1)}&done=cancelled`),
   );
   expect(answer).toContain('Your order Order cancelled.');
+  expect(textOf(await getPage(browser, desk))).toContain('Order cancelled. Nothing was filled.');
   const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 10 });
   expect(trades).toMatchObject([{ status: 'cancelled', contracts: 3, reason: 'Cancelled on request.' }]);
 });

@@ -10,7 +10,7 @@ import {
 import type { Market } from '../../../src/markets/market/market.js';
 import type { OwnAccount } from '../../../src/markets/pages/market-view.js';
 import { toMarketValue, toPortfolioView } from '../../../src/markets/pages/portfolio-view.js';
-import { whyNone } from '../../../src/markets/pages/signals-view.js';
+import { currentSignals, toSignalsView, whyNone } from '../../../src/markets/pages/signals-view.js';
 import type { EventSignals, SignalReport } from '../../../src/markets/signals/signal.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 
@@ -89,6 +89,30 @@ it.each([
     });
   },
 );
+
+it('a signal whose edge would be shown as 0.0 points is none, and its event says why', () => {
+  const now = new Date('2026-07-15T16:00:00Z');
+  const signal = (ticker: string, edge: number, isHedge = false) => ({
+    market: { ticker, closeTime: new Date('2026-07-16T05:00:00Z'), bracket: { kind: 'below', cap: 80 } },
+    side: 'yes',
+    contracts: 10,
+    limitPrice: 50_000n,
+    expectedValue: 0n,
+    stake: 500_000n,
+    rest: null,
+    edge,
+    isHedge,
+  });
+  const signals = [signal('A', 0.0004), signal('B', 0.0006), signal('C', -0.002, true)];
+  const found = { eventTicker: 'E', signals, suppressed: [], gate: {} } as unknown as EventSignals;
+  expect(currentSignals(found, now).map(({ market }) => market.ticker)).toEqual(['B', 'C']);
+  const event = { eventTicker: 'E', kind: 'daily_maximum', markets: signals.map(({ market }) => market) };
+  const report = { events: [found] } as unknown as SignalReport;
+  const view = toSignalsView(report, event as unknown as Parameters<typeof toSignalsView>[1], now);
+  // Two of 10 contracts at 5 cents each.
+  expect([view.signals.length, view.stake, view.worstCase]).toEqual([2, 1_000_000n, 1_000_000n]);
+  expect(view.suppressed.map(({ reason }) => reason)).toEqual(['its edge is near 0 points']);
+});
 
 it('positions add up only if each value is known', () => {
   const known = { value: 150n, profit: -31n };
@@ -298,7 +322,7 @@ describe('a position', () => {
     expect(edgeOf(false)).toBeNull();
   });
 
-  it('that is as good as lost says so and stands last, in the chosen market before those of others', () => {
+  it('that is almost worthless says so and stands last, in the chosen market before those of others', () => {
     const snapshot = snapshotOf(560_000n);
     const { probabilities } = snapshot.forecasts.get('KNYC')!.days[0]!;
     (probabilities as Map<string, number>).set('T', 0.003);
@@ -315,7 +339,7 @@ describe('a position', () => {
     const shown = toDeskPositions(portfolio, snapshot, true, chosen);
     expect(shown.map(({ ticker, state }) => [ticker, state?.label, state?.note])).toEqual([
       ['T2', undefined, undefined],
-      ['T', 'As good as lost', 'forecast <1%'],
+      ['T', 'Almost worthless', 'forecast <1%'],
       ['U', undefined, undefined],
     ]);
     const [last] = toDeskPositions(portfolio, snapshot, true).slice(-1);

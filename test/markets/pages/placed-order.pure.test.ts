@@ -31,7 +31,29 @@ it.each([
       value: closed * 1_000_000n - fees - change,
       fees,
       realised,
+      cancelRequestedAt: null,
     } as Parameters<typeof describePlaced>[0];
     expect(describePlaced(order)).toBe(words);
+  },
+);
+
+it.each([
+  ['cancelled', null, 'Order cancelled. Nothing was filled.'],
+  ['rejected', null, 'Order rejected. Nothing was filled.'],
+  ['resting', null, 'Buy 5 NO at 24¢ rests in the book.'],
+  ['resting', new Date(), 'Buy 5 NO at 24¢ rests in the book until its cancellation takes effect.'],
+])(
+  'an unfilled order that is %s says so, also when its receipt is shown again',
+  (status, cancelRequestedAt, words) => {
+    const order = {
+      status,
+      cancelRequestedAt,
+      action: 'buy',
+      side: 'no',
+      contracts: 5,
+      filledContracts: 0,
+      limitPrice: 240_000n,
+    };
+    expect(describePlaced(order as Parameters<typeof describePlaced>[0])).toBe(words);
   },
 );

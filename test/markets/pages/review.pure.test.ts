@@ -158,6 +158,7 @@ it('a purchase that only closes pairs is quoted as a sale: one result, no payout
     Fee: '$0.03',
     Cost: '$0.87',
     'Pairs closed': '+$2.00',
+    'You receive': '$1.13',
     'Profit or loss': '−$0.07',
     'Cash after': '$1,001.13',
   });
@@ -165,6 +166,7 @@ it('a purchase that only closes pairs is quoted as a sale: one result, no payout
     { label: 'received', change: cents(113) },
     { label: 'loss', change: cents(-7) },
   ]);
+  expect(quoted.facts.filter(({ isSum }) => isSum).map(({ label }) => label)).toEqual(['You receive']);
   expect(quoted.chance).toBeNull();
 });
 

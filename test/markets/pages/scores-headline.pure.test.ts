@@ -30,7 +30,7 @@ it('adds how it was in the last 30 days, unless there is nothing older or too li
     at('2026-11-20', 10, 0.94),
   ];
   expect([[old, late, last], [old, last], [late, last], []].map((points) => toRecent(points, 30))).toEqual([
-    ', and 9% sharper than it in the last 30 days',
+    ', and 9% sharper in the last 30 days',
     '',
     '',
     '',

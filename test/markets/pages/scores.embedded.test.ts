@@ -112,7 +112,7 @@ describe('the scores page', () => {
       'only as good as mid prices and pay 0.15 a day in spread and fees: on average, at most 0.2 of 28',
     );
     expect(words).toMatch(
-      /\d+% sharper than the market over \d+ forecasts, and \d+% sharper than it in the last 30 days\..*Mean over .*gates are open/,
+      /\d+% sharper than the market over \d+ forecasts, and \d+% sharper in the last 30 days\..*Mean over .*gates are open/,
     );
 
     const own = await see('?station=KNYC');

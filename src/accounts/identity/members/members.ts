@@ -103,9 +103,10 @@ const managersOnly = () =>
 
 export const roleDescriptions: Record<Role, string> = {
   owner: 'Can do everything: order, halt trading, correct events and, unlike admins, change owners.',
-  admin: 'Manages keys and members but not owners, places orders, halts trading and corrects events.',
-  member: 'Sees keys, usage, members and markets. Cannot order, halt trading or correct events.',
-  billing: 'Sees what a member sees, and sets usage alerts. Cannot order, halt trading or correct events.',
+  admin: 'Manages keys, and members other than owners; places orders, halts trading and corrects events.',
+  member: 'Sees keys, usage, members and markets. Cannot place orders, halt trading or correct events.',
+  billing:
+    'Sees what a member sees, and sets usage alerts. Cannot place orders, halt trading or correct events.',
 };
 
 export function manageableRoles(role: Role): readonly Role[] {
