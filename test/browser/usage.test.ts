@@ -263,7 +263,6 @@ it('a limit that is nearly used fits the card of its subject, and an event has t
     expect(await findOverflow(page)).toEqual([]);
   }
   await page.setViewportSize({ width: 1280, height: 900 });
-  await page.locator('.beside').screenshot({ path: '/tmp/d/U2-1280.png' });
   const heights = await page.evaluate<number[]>(
     `[...document.querySelectorAll('.event-list tbody tr')].map((row) => row.clientHeight)`,
   );
@@ -272,5 +271,4 @@ it('a limit that is nearly used fits the card of its subject, and an event has t
   await page.setViewportSize({ width: 1850, height: 900 });
   await page.setViewportSize({ width: 1280, height: 900 });
   await page.goto(`/dashboard/usage?product=${product.slug}&range=last7&event=0193a6b0`);
-  await page.screenshot({ path: '/tmp/d/U2-find.png' });
 });
