@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest';
+import { eq } from 'drizzle-orm';
+import { entitlements } from '../../src/metering/entitlements/table.js';
 import { DAY_MS } from '../../src/core/time.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';
@@ -231,4 +233,42 @@ it('the five largest parts are shown until all are wanted', async () => {
   expect(await rows.count()).toBe(5);
   await page.getByText('Show all 7').click();
   expect(await rows.count()).toBe(7);
+});
+
+it('a limit that is nearly used fits the card of its subject, and an event has two lines', async () => {
+  const { as, organization } = await arrive();
+  const product = await createProduct(world.db, {
+    dimensions: ['region'],
+    subjectsSince: new Date(0),
+    creditPrice: '0.125',
+    creditEnforcement: 'warn',
+  });
+  await grant(world.db, organization.id, product.id);
+  const limits = [{ quantity: '1800', window: 'P7D', enforcement: 'warn', per: 'subject' }] as never;
+  await world.db.orm.update(entitlements).set({ limits }).where(eq(entitlements.productId, product.id));
+  const { secret } = await createKey(world.db, organization.id);
+  for (const [i, quantity] of [1584, 1, 1234567].entries()) {
+    const event = usageEvent(product.slug, `0193a6b0-7d1c-7000-8000-00000000000${i}`, {
+      quantity,
+      subject: ['customer-of-a-long-name@example.com', 'ada', 'b'][i]!,
+      dimensions: { region: 'eu-central-1' },
+    });
+    expect((await sendUsage(world.service.url, secret, [event])).status).toBe(202);
+  }
+  const page = await world.visit({ as });
+  await page.goto(`/dashboard/usage?product=${product.slug}&range=last7`);
+  await page.getByText('1,584 of 1,800 in the last 7 days').waitFor();
+  for (const width of [1024, 1280, 1850, 1920, 2200]) {
+    await page.setViewportSize({ width, height: 900 });
+    expect(await findOverflow(page)).toEqual([]);
+  }
+  await page.setViewportSize({ width: 1280, height: 900 });
+  const heights = await page.evaluate<number[]>(
+    `[...document.querySelectorAll('.event-list tbody tr')].map((row) => row.clientHeight)`,
+  );
+  expect(heights).toHaveLength(3);
+  for (const height of heights) expect(height).toBeLessThan(64);
+  await page.setViewportSize({ width: 1850, height: 900 });
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.goto(`/dashboard/usage?product=${product.slug}&range=last7&event=0193a6b0`);
 });

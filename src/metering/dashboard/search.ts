@@ -11,7 +11,7 @@ import {
 } from '../../dashboard/search/search.js';
 import { findGrantedProducts, listProducts } from '../entitlements/queries.js';
 import { listPlans, type Plan } from '../plans/queries.js';
-import { LAST_CHARACTER, listEventsFrom } from '../events/event-queries.js';
+import { currentQuantity, LAST_CHARACTER, listEventsFrom } from '../events/event-queries.js';
 
 const MAX_PLANS = 200;
 const toPlanPage = ({ slug, name }: Plan) => ({ href: `/console/plans/${slug}`, label: name, words: slug });
@@ -40,10 +40,10 @@ export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember
       },
       {
         label: 'Events',
-        hits: events.map(({ idempotencyKey, productName, quantity, metric, occurredAt }) => ({
-          href: toAddress('/dashboard/usage', { event: idempotencyKey }),
-          name: idempotencyKey,
-          note: `${formatDecimal(quantity)} ${formatUnit(quantity, metric)} of ${productName}, ${formatDay(new Date(occurredAt))}`,
+        hits: events.map((event) => ({
+          href: toAddress('/dashboard/usage', { event: event.idempotencyKey }),
+          name: event.idempotencyKey,
+          note: `${formatDecimal(currentQuantity(event))} ${formatUnit(currentQuantity(event), event.metric)} of ${event.productName}, ${formatDay(new Date(event.occurredAt))}`,
         })),
       },
     ];

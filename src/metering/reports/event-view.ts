@@ -132,9 +132,10 @@ export function toEventPanel(
     wanted,
     hasMore,
     found: found.map((row) => ({
+      ...toEventView(row),
       name: row.idempotencyKey,
+      parts: row.productName,
       href: link({ event: row.idempotencyKey }),
-      cells: [{ text: row.productName }, { time: { at: new Date(row.occurredAt), utc: true } }],
     })),
     isPadded: wanted !== wanted.trim(),
     archived: archived && toArchivedView(archived),

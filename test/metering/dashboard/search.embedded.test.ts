@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { addMember, createUser, openSession } from '../../support/accounts.js';
 import { useService } from '../../support/use.js';
 import { createProduct } from '../support/products.js';
+import { createKey } from '../../support/fixtures.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 
 const { database, service } = useService();
@@ -15,6 +16,7 @@ async function openTenant(keys: string[]) {
   expect((await sendUsage(service.url, tenant.key.secret, events)).status).toBe(202);
   return {
     ...tenant,
+    browser,
     search: async (q: string) => {
       const { text } = await browser.get(`/dashboard/search?q=${encodeURIComponent(q)}`, {
         accept: 'text/html',
@@ -49,4 +51,23 @@ it('products are found by any part of name or slug, if the Organization has an e
   expect(await search(product.slug.slice(2).toUpperCase())).toContain(href);
   expect(await search(product.name.slice(1))).toContain(href);
   for (const q of ['unreleased', hidden.slug]) expect(await search(q)).toEqual([]);
+});
+
+it('a corrected event is found with the quantity that counts', async () => {
+  const { organization, product, browser } = await openTenant(['corrected-1']);
+  const { secret } = await createKey(database.db, organization.id, { scopes: ['usage:correct'] });
+  const correction = {
+    correctionKey: 'c',
+    idempotencyKey: 'corrected-1',
+    quantity: 16,
+    reason: 'Counted twice.',
+  };
+  const answer = await fetch(`${service.url}/api/usage/corrections`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ corrections: [correction] }),
+  });
+  expect([answer.status, await answer.text()]).toEqual([200, expect.anything()]);
+  const { text } = await browser.get('/dashboard/search?q=corrected-1', { accept: 'text/html' });
+  expect(text).toContain(`16 calls of ${product.name}`);
 });

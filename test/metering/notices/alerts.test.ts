@@ -267,9 +267,9 @@ describe('alerts without e-mail', () => {
       silent.database.db.orm.update(webhookEndpoints).set(values);
     await createListener(silent.database.db, organization.id, { types: ['usage.threshold_reached'] });
     expect(await page()).toContain('This service sends no e-mail, and no live endpoint listens to');
-    expect(await page()).toMatch(/Alerts reach nobody.*<h2 id="add">Add an alert<\/h2> <form method="post"/);
+    expect(await page()).toMatch(/Nobody receives alerts.*<h2 id="add">Add an alert<\/h2> <form method="post"/);
     await set({ types: ['usage.alert'] });
-    expect(await page()).not.toContain('Alerts reach nobody');
+    expect(await page()).not.toContain('Nobody receives alerts');
     for (const values of [{ failingSince: new Date() }, { failingSince: null, isEnabled: false }]) {
       await set(values);
       expect(await page()).toMatch(/each live endpoint for <code>usage.alert<\/code> is failing or disabled/);
@@ -320,7 +320,7 @@ describe('the page of alerts', () => {
       new RegExp(`Goes to ${customer.user.name} and .* : owners, admins and billing members`),
     );
     expect(page).toContain('example.com Enabled');
-    expect(page).not.toContain('Alerts reach nobody');
+    expect(page).not.toContain('Nobody receives alerts');
   });
 
   it('proposes the cap of the product shown, and the most credits of a day', async () => {

@@ -110,8 +110,11 @@ describe('an event', () => {
     expect(textOf(page.text)).toContain('3 events Close');
     expect(textOf(page.text)).toContain('Their idempotency keys begin with of a j .');
     expect(
-      page.text.match(/href="[^"]*event=of(%20|\+)a(%20|\+)job[^"]*"><bdi>of a job 0000000[0-2]</g),
+      page.text.match(/href="[^"]*event=of(%20|\+)a(%20|\+)job[^>]*><bdi>of a job 0000000[0-2]</g),
     ).toHaveLength(3);
+    expect(textOf(page.text)).toMatch(
+      /of a job 00000000 Product \S+ 1 Mar, [\d:]+ UTC the runtime \d+ calls? of a job/,
+    );
     expect(textOf((await open({ event: 'of a job 00000002' })).text)).toContain('Recorded once');
     const only = (await open({ event: 'of another job 00000024' })).text;
     expect(textOf(only)).toContain('of another job 00000024');
@@ -120,7 +123,7 @@ describe('an event', () => {
       /More than 20 events .* Enter more of the key/,
     );
     // The list shows the short keys, too.
-    expect(textOf((await open()).text)).toContain('of anoth…0024');
+    expect(textOf((await open()).text)).toContain('of anoth… 0024');
   });
 
   it('in test mode warns that a live event with the same key does not count', async () => {
@@ -448,7 +451,7 @@ describe('the filters', () => {
     await sendUsage(service.url, other.secret, [usageEvent(product.slug, 'd')]);
     expect(await namesOn({ key: other.id })).toEqual(['the other', 'eu · small · ada']);
     await grant(db, orgId, (await createProduct(db)).id);
-    expect(textOf((await open()).text)).toMatch(new RegExp(`${product.name} c c eu · small · ada 15 Mar`));
+    expect(textOf((await open()).text)).toMatch(new RegExp(`${product.name} c eu · small · ada c 15 Mar`));
   });
 
   it('examine a bounded number of events at a time, and the next page continues after them', async () => {
