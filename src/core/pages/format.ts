@@ -39,11 +39,15 @@ export function formatColumn(column: readonly (string | undefined)[]): (decimal:
 
 /** A total has two decimals, or none if it is whole. Ledgers, statements, prices and data tables have all digits. */
 export function roundFigure(decimal: string): string {
-  const size = Math.abs(Number(decimal));
-  return size < 0.005 || size > 1e12 || !decimal.includes('.') ? decimal : Number(decimal).toFixed(2);
+  const value = Number(decimal);
+  if (value > 0 && value < 0.005) return '<0.01';
+  return Math.abs(value) < 0.005 || Math.abs(value) > 1e12 || !decimal.includes('.')
+    ? decimal
+    : value.toFixed(2);
 }
 
-export const formatFigure = (decimal: string): string => formatQuantity(roundFigure(decimal));
+export const formatFigure = (decimal: string): string =>
+  formatQuantity(roundFigure(decimal)).replace(/^</, '&lt;');
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 

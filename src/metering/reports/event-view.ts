@@ -194,7 +194,7 @@ function toSent(event: EventRow): string {
 export function toEventView(event: EventRow) {
   return {
     ...event,
-    shortKey: event.idempotencyKey.replace(/^(.{8}).{3,}(.{4})$/u, '$1…$2'),
+    shortKey: event.idempotencyKey.replace(/^(.{8}).{3,}$/u, '$1…'),
     exactOccurredAt: event.occurredAt,
     exactReceivedAt: event.receivedAt,
     occurredAt: new Date(event.occurredAt),

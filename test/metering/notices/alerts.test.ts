@@ -267,7 +267,9 @@ describe('alerts without e-mail', () => {
       silent.database.db.orm.update(webhookEndpoints).set(values);
     await createListener(silent.database.db, organization.id, { types: ['usage.threshold_reached'] });
     expect(await page()).toContain('This service sends no e-mail, and no live endpoint listens to');
-    expect(await page()).toMatch(/Nobody receives alerts.*<h2 id="add">Add an alert<\/h2> <form method="post"/);
+    expect(await page()).toMatch(
+      /Nobody receives alerts.*<h2 id="add">Add an alert<\/h2> <form method="post"/,
+    );
     await set({ types: ['usage.alert'] });
     expect(await page()).not.toContain('Nobody receives alerts');
     for (const values of [{ failingSince: new Date() }, { failingSince: null, isEnabled: false }]) {
