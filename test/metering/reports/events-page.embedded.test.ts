@@ -123,7 +123,7 @@ describe('an event', () => {
       /More than 20 events .* Enter more of the key/,
     );
     // The list shows the short keys, too.
-    expect(textOf((await open()).text)).toContain('of anoth… 0024');
+    expect(textOf((await open()).text)).toContain('of another job 00000024 of anoth…');
   });
 
   it('in test mode warns that a live event with the same key does not count', async () => {
