@@ -21,12 +21,12 @@ beforeAll(async () => {
   await world.service.trading.prices.record();
 });
 
-/** Finds a market whose price is well away from both 0 and a dollar. */
-function findMarket(): Market {
+/** Finds a market whose price is well away from both 0 and a dollar. @param after no observations decide later days yet */
+function findMarket(after = ''): Market {
   const markets = [...world.service.trading.snapshots.current!.markets.values()];
   return markets
     .filter(isPlaced)
-    .filter(({ kind }) => kind === 'daily_maximum')
+    .filter(({ kind, date }) => kind === 'daily_maximum' && date > after)
     .find(({ yesAsk }) => yesAsk !== null && yesAsk > 5n * CENT && yesAsk < 90n * CENT)!;
 }
 
@@ -425,7 +425,7 @@ it.each([
 it('at 1280×800, all brackets and the button of a resting order are in view', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const page = await world.visit({ as: browser, viewport: { width: 1280, height: 800 } });
-  const { ticker, yesAsk } = findMarket();
+  const { ticker, yesAsk } = findMarket(new Date(world.service.clock.now()).toISOString().slice(0, 10));
   await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=2`);
   const bottomOf = async (locator: Locator) => {
     const { y, height } = (await locator.boundingBox())!;

@@ -37,11 +37,11 @@ const parts: Record<string, Record<string, Part>> = {
     '-phone': { from: '#usage > .stack-wide', ...onPhone },
   },
   markets: {
-    '': { from: '.desk-market', width: 462, height: 374 },
+    '': { from: '.desk-market', width: 470, height: 390 },
     '-phone': { from: ':has(> #opportunities)', ...onPhone },
   },
   customers: {
-    '': { from: 'table', width: 555, height: 472 },
+    '': { from: '.page-head', width: 671, height: 557 },
     '-phone': { from: 'table', ...onPhone },
   },
 };

@@ -63,7 +63,7 @@ export function fillTicket(given: FormFields, book: OrderBook, held: Holding | u
     contracts,
     limitPrice: textField(given, 'limitPrice') ?? (price === undefined ? '' : inCents(price)),
     timeInForce,
-    expiresAt: textField(given, 'expiresAt') ?? (closesAt || ''),
+    expiresAt: textField(given, 'expiresAt') || closesAt || '',
     postOnly: textField(given, 'postOnly') ?? 'no',
     observed: textField(given, 'observed') ?? 'cancel',
   };
