@@ -21,8 +21,9 @@ beforeAll(async () => {
   await world.service.trading.prices.record();
 });
 
-/** Finds a market whose price is well away from both 0 and a dollar. @param after no observations decide later days yet */
-function findMarket(after = ''): Market {
+/** Finds a market whose price is well away from both 0 and a dollar. No observation decides one of a later day yet. */
+function findMarket(isOfLaterDay = false): Market {
+  const after = isOfLaterDay ? new Date(world.service.clock.now()).toISOString().slice(0, 10) : '';
   const markets = [...world.service.trading.snapshots.current!.markets.values()];
   return markets
     .filter(isPlaced)
@@ -425,7 +426,7 @@ it.each([
 it('at 1280×800, all brackets and the button of a resting order are in view', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const page = await world.visit({ as: browser, viewport: { width: 1280, height: 800 } });
-  const { ticker, yesAsk } = findMarket(new Date(world.service.clock.now()).toISOString().slice(0, 10));
+  const { ticker, yesAsk } = findMarket(true);
   await page.goto(`/dashboard/markets/${ticker}?side=yes&action=buy&contracts=2`);
   const bottomOf = async (locator: Locator) => {
     const { y, height } = (await locator.boundingBox())!;
@@ -454,7 +455,7 @@ it('at 1280×800, all brackets and the button of a resting order are in view', a
 it('an order does not change by itself while the pointer is in its ticket', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const page = await world.visit({ as: browser });
-  const { ticker } = findMarket();
+  const { ticker } = findMarket(true);
   await page.goto(`/dashboard/markets/${ticker}`);
   await page.getByText('Both follow the price until you edit them.').waitFor();
   const size = page.getByLabel('Contracts', { exact: true });
