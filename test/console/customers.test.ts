@@ -570,6 +570,9 @@ describe('the list of customers', () => {
         `#icon-usage"/></svg>\\s+First live usage of\\s+<a href="/console/customers/${own.slug}/usage\\?product=${own.product.slug}">`,
       ),
     );
+    expect(text).toMatch(
+      new RegExp(`<a href="/console/customers/${own.slug}/webhooks/[\\w-]{36}"><bdi>https://own.example/`),
+    );
     const [granted] = await db.orm.select().from(entitlements).where(eq(entitlements.orgId, own.id));
     const notice = {
       orgId: own.id,

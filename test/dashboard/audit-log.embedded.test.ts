@@ -11,6 +11,7 @@ import { inChange } from '../support/change.js';
 import { writeRows, writeRowsAtOnce } from '../accounts/audit/support.js';
 import { useService } from '../support/use.js';
 import { auditOf } from '../support/audit.js';
+import { auditWording } from '../../src/metering/dashboard/audit-wording.js';
 
 const PAGE = '/dashboard/audit-log';
 const CSV = '/dashboard/audit-log.csv';
@@ -254,6 +255,26 @@ describe('an entry', () => {
     const { rows } = await page();
     expect(rows[0]).toContain(words);
     expect(rows[0]).toContain(action);
+  });
+
+  it('of a correction leads to the event, or to usage if there were several', async () => {
+    const correct = (target: string, corrections: number, livemode: boolean) => {
+      const details = { corrections, changes: [{ before: '17', after: '16', livemode }] };
+      return auditWording.sentences['usage.corrected']!({
+        action: 'usage.corrected',
+        target,
+        details,
+      } as never);
+    };
+    expect(correct('req_1', 1, true)).toContainEqual({
+      name: 'req_1',
+      href: '/dashboard/usage?mode=live&event=req_1',
+    });
+    expect(correct('req_1', 1, false)).toContainEqual({
+      name: 'req_1',
+      href: '/dashboard/usage?mode=test&event=req_1',
+    });
+    expect(correct('3 events', 3, true)).toContainEqual({ name: '3 events', href: '/dashboard/usage' });
   });
 
   it('of a plan’s grant names the plan, not the key that the service made', async () => {

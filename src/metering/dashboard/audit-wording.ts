@@ -20,7 +20,7 @@ const pages: Wording['pages'] = {
   entitlement: () => '/dashboard/entitlements',
   plan: () => '/dashboard/entitlements',
   credits: () => '/dashboard/credits',
-  usage: (event) => toAddress('/dashboard/usage', { event }),
+  usage: () => '/dashboard/usage',
   usage_alert: () => '/dashboard/usage/alerts',
 };
 
@@ -69,7 +69,7 @@ const sentences: Wording['sentences'] = {
   'usage.archived': (entry) => say`Archived ${mode(entry)}${eventsOf(entry, 'events')} of ${monthOf(entry)}`,
   'usage.corrected': (entry) =>
     entry.details.corrections === 1
-      ? say`Corrected the event ${target(entry)}${quantities(entry)}`
+      ? say`Corrected the event ${event(entry)}${quantities(entry)}`
       : say`Corrected ${target(entry)}`,
   'usage.events_sent': (entry) =>
     say`Sent ${mode(entry)}${eventsOf(entry, 'events')}, beginning with ${{ name: entry.target }}`,
@@ -98,6 +98,11 @@ const target = (entry: LoggedAction) => ({
   name: entry.name ?? entry.target,
   href: linkTo({ pages }, entry),
 });
+
+const event = ({ target: name, details: { changes } }: LoggedAction) => {
+  const mode = fieldOf(fieldOf(changes, '0'), 'livemode') === false ? 'test' : 'live';
+  return { name, href: toAddress('/dashboard/usage', { mode, event: name }) };
+};
 
 const reason = (entry: LoggedAction, details: unknown) => ({
   name: textOf(details, 'reason') || entry.target,
