@@ -8,7 +8,7 @@ import type { OverviewRequest, ReadOverviewPanel } from '../../dashboard/overvie
 import { findLiveProduct } from '../entitlements/queries.js';
 import { capsOf, toCap } from '../entitlements/caps.js';
 import { MAX_PRODUCTS, readProducts } from '../reports/choices.js';
-import { readAll } from '../reports/pages.js';
+import { readAll } from '../reports/explorer.js';
 import { formatPeriod, stepsOf, type Period } from '../reports/period.js';
 import { parseUsageRequest } from '../reports/report.js';
 import { listCurrentUse, readProgress } from './overview-queries.js';

@@ -3,46 +3,28 @@ import { readViewQuery, requirePage, viewerOf, type Viewer } from '../../account
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { Context } from '../../core/http/context.js';
-import { addDecimals, compareDecimals, sumDecimals } from '../../core/decimal.js';
 import { toAddress, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { readQuery, textField, tryQuery, type FormFields, type FormState } from '../../core/pages/form.js';
-import { formatShare, inSentence } from '../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
-import { capsOf, NEAR, toCap } from '../entitlements/caps.js';
-import { readLimitViews } from '../entitlements/limit-view.js';
 import { parseEventsRequest } from '../events/events.js';
 import type { EventRow } from '../events/event-queries.js';
-import { listHolds, listMonths, type Narrowing, type UsageProduct } from '../events/page-queries.js';
-import { readAllProducts, readWholeParts } from './all-products.js';
+import { listMonths, type UsageProduct } from '../events/page-queries.js';
 import {
-  accountOf,
-  chooseProduct,
   MAX_PRODUCTS,
   readProducts,
   requireProduct,
-  scopeOf,
   toMonthOptions,
   toPeriodChoices,
   toProductOptions,
 } from './choices.js';
 import { addOwnCorrections } from './correction-pages.js';
 import { readAlerts } from '../notices/pages.js';
-import { readAccountView } from './credits/pages.js';
-import { partPlaces, readEventParts, readHasCredits, type EventPart } from './credits/queries.js';
 import { toEventsCsv, toUsageCsv, type UsagePart } from './csv.js';
-import {
-  placeOf,
-  readEvents,
-  readLookUp,
-  spanOf,
-  toEventPanel,
-  type LookUp,
-  type Typed,
-} from './event-view.js';
-import { listSeries } from './operator/queries.js';
+import { readExplorer } from './explorer.js';
+import { placeOf, readLookUp, spanOf, toEventPanel, type LookUp, type Typed } from './event-view.js';
 import { monthPeriod, toPeriodQuery } from './period.js';
-import { changeSince, linksOf, toReportView } from './report-view.js';
+import { linksOf } from './report-view.js';
 import {
   DIMENSION,
   isOfAll,
@@ -50,7 +32,6 @@ import {
   readNarrowing,
   readReport,
   type ReportDeps,
-  type UsageReport,
   type UsageRequest,
 } from './report.js';
 
@@ -166,232 +147,6 @@ async function readCsvParts(deps: ReportDeps, orgId: string, request: UsageReque
   const chosen = await readNarrowing(deps.orm, orgId, request);
   const shown = products.slice(0, MAX_PRODUCTS);
   return shown.map((product) => ({ ...chosen, product, metric: product.usageMetric, request }));
-}
-
-async function readExplorer(context: Context, viewer: Viewer, products: UsageProduct[], sent: UsageRequest) {
-  const { db, clock } = context;
-  const { orgId } = viewer;
-  const now = new Date(clock.now());
-  const shown = products.slice(0, MAX_PRODUCTS);
-  const isAll = isOfAll(products, sent);
-  const request = isAll ? { ...sent, metric: undefined, by: undefined, values: {} } : sent;
-  const product = isAll ? undefined : await chooseProduct(db.orm, orgId, products, request.product);
-  if (!isAll && !product) return { request, product, events: undefined };
-  const { key, narrowing: part, isWhole } = await readNarrowing(db.orm, orgId, request, product);
-  const ofPart = isWhole ? undefined : part;
-  const [whole, toParts] =
-    product || !viewer.shows('usage')
-      ? []
-      : await Promise.all([
-          readAll(context, viewer, shown, request, now, { key, part: ofPart }),
-          readWholeParts(db, orgId, shown, request, ofPart),
-        ]);
-  return {
-    request,
-    product,
-    ...(viewer.shows('usage') &&
-      (product
-        ? await readProduct(context, viewer, product, request, now)
-        : { ...whole!, parts: [...whole!.parts, ...toParts!(whole!.report)] })),
-    maxProducts: isAll && products.length > MAX_PRODUCTS ? MAX_PRODUCTS : undefined,
-    events: viewer.shows('events')
-      ? await readEvents(db.orm, orgId, product ? [product] : shown, request, { part, now })
-      : undefined,
-  };
-}
-
-export async function readAll(
-  { db, clock }: Pick<Context, 'db' | 'clock'>,
-  viewer: Pick<Viewer, 'orgId' | 'shows'>,
-  products: UsageProduct[],
-  request: UsageRequest,
-  now: Date,
-  chosen: Pick<UsageReport, 'key'> & { part: Narrowing | undefined } = { key: undefined, part: undefined },
-) {
-  const id = accountOf(viewer.orgId, request.mode);
-  const hasCredits = viewer.shows('credits') && (await readHasCredits(db.orm, viewer.orgId));
-  const { parts, ...report } = await readAllProducts({ orm: db.orm, clock }, id, products, request, {
-    ...chosen,
-    showsCredits: hasCredits,
-  });
-  const hasAccount = hasCredits && !chosen.part;
-  return { report, parts, account: hasAccount ? await readAccountView(db.orm, id, now) : undefined };
-}
-
-async function readProduct(
-  context: Context,
-  viewer: Viewer,
-  product: UsageProduct,
-  request: UsageRequest,
-  now: Date,
-) {
-  const { db, clock } = context;
-  const { orgId } = viewer;
-  const read = await readReport({ orm: db.orm, clock, db }, orgId, product, request);
-  const split = openSplit(context, viewer, read);
-  const own = await split.read?.(read.narrowing);
-  const ofKeys = read.key ? await split.read?.({ ...read.narrowing, apiKeyIds: undefined }) : own;
-  const { keys, ...report } = toReportView(read, now);
-  const byKey = keys.map((part) => (split.isPriced ? withCosts(part, ofKeys, partPlaces.key) : part));
-  const ofEachKey = own?.filter(({ place }) => place === partPlaces.key);
-  const ofValues = await readParts(context, orgId, read, own, split);
-  const subjects = ofValues.find(({ place }) => place === partPlaces.subject)?.rows ?? [];
-  const { holds, limits } = await readHeld(context, orgId, read, subjects, now);
-  const near = limits.filter(({ cap }) => report.chart.isCurrent && cap.share >= NEAR);
-  const { nearCap, overCap } = capsOf([...report.caps.nearCap, ...report.caps.overCap, ...near]);
-  return {
-    report: {
-      ...report,
-      caps: { nearCap, overCap },
-      credits: split.isPriced ? ofEachKey && sumDecimals(ofEachKey.map(({ credits }) => credits)) : undefined,
-      unsplit:
-        !read.isWhole && product.countsSubjects && !own ? (read.unsplit ?? 'so many events') : undefined,
-    },
-    parts: [...byKey, ...ofValues],
-    near,
-    holds,
-    limits: limits.filter(({ isFirst, cap }) => isFirst || cap.share >= NEAR),
-  };
-}
-
-const MAX_HOLDING_KEYS = 20;
-/** More than the number of values that can have sums in one month. */
-const MAX_PARTS = 2_000;
-
-/** Regardless of the period shown. Limits per subject are those of the chosen subject or of the listed ones. */
-async function readHeld(
-  { db }: Context,
-  orgId: string,
-  { product, metric, request: { mode, subject, showsKeys } }: UsageReport,
-  listed: readonly { id: string | null; isOther: boolean | undefined }[],
-  now: Date,
-) {
-  if (metric !== product.usageMetric) return { limits: [], holds: [] };
-  const scope = { ...scopeOf(orgId, product, mode), metric };
-  const subjects = listed.flatMap(({ id, isOther }) => (id && !isOther ? [id] : []));
-  const asked = subject === undefined ? [undefined, ...subjects] : [subject];
-  const views = await readLimitViews(
-    db,
-    asked.map((subject) => ({ ...scope, subject })),
-    now.getTime(),
-  );
-  const limits = asked.flatMap((subject, i) =>
-    views[i]!.map((limit) => ({
-      ...limit,
-      subject,
-      productSlug: product.slug,
-      productName: product.name,
-      usageMetric: metric,
-      isFirst: i <= 1,
-      cap: toCap({ unitCap: limit.quantity, usedThisMonth: addDecimals(limit.used, limit.held) })!,
-      when: limit.isRolling ? `in the ${inSentence(limit.window)}` : inSentence(limit.window),
-    })),
-  );
-  const holds = showsKeys ? await listHolds(db.orm, scope, metric, now, MAX_HOLDING_KEYS) : [];
-  return { limits, holds };
-}
-
-const SHOWN_PARTS = 20;
-
-/** Reads credits, and a subject's usage in other parts, from the events. Undefined if it is not wanted or not possible. */
-function openSplit(
-  { db }: Context,
-  viewer: Viewer,
-  { product, metric, unsplit, isWhole, request: { mode, period } }: UsageReport,
-) {
-  const isPriced = product.creditPrice !== null && metric === product.usageMetric && viewer.shows('credits');
-  const isWanted = isPriced || (product.countsSubjects && !isWhole);
-  const scope = scopeOf(viewer.orgId, product, mode);
-  const places = [...Object.values(partPlaces), ...product.dimensions.map((_, i) => i + 1)];
-  const read = (part: Narrowing) => readEventParts(db.orm, scope, { ...period, metric, places }, part);
-  return { isPriced, read: isWanted && !unsplit ? read : undefined };
-}
-
-/** Adds a column of credits. A part that is not among the dearest has no number of its own. */
-function withCosts<T extends { rows: { id: string | null; isOther?: boolean | undefined }[] }>(
-  part: T,
-  costs: EventPart[] | undefined,
-  place: number,
-) {
-  if (!costs) return part;
-  const own = costs.filter((cost) => cost.place === place);
-  const least = own.some(({ isOther, credits }) => isOther && credits !== '0') ? undefined : '0';
-  const rows = part.rows.map((row) => {
-    const cost = own.find(({ isOther, value }) => (row.isOther ? isOther : value === row.id));
-    return { ...row, credits: cost?.credits ?? least };
-  });
-  return { ...part, rows, columns: ['Quantity', 'Credits', 'Share'] };
-}
-
-/** Also the values that a filter leaves out, so that a click changes it. */
-async function readParts(
-  { db }: Context,
-  orgId: string,
-  { product, metric, request, before, narrowing: { subject, where, apiKeyIds } }: UsageReport,
-  own: EventPart[] | undefined,
-  split: ReturnType<typeof openSplit>,
-) {
-  const { dimensions, countsSubjects } = product;
-  const names = [...dimensions, ...(countsSubjects && !request.isOfSubject ? ['subject'] : [])];
-  const link = linksOf(request, product.slug);
-  const parts = [];
-  for (const name of names) {
-    const place = dimensions.indexOf(name) + 1;
-    const isSubject = place === partPlaces.subject;
-    const chosen = isSubject ? subject : where.find((one) => one.place === place)?.value;
-    const others = {
-      apiKeyIds,
-      where: where.filter((one) => one.place !== place),
-      subject: isSubject ? undefined : subject,
-    };
-    const ofEvents = chosen === undefined ? own : await split.read?.(others);
-    const isStored = isSubject ? !apiKeyIds && others.where.length === 0 : subject === undefined;
-    const range = {
-      ...scopeOf(orgId, product, request.mode),
-      ...request.period,
-      ...others,
-      ...(isSubject ? { subjects: { only: undefined } } : { byDimension: place }),
-      granularity: 'total' as const,
-      isByKey: false,
-      limit: MAX_PARTS,
-    };
-    const rows = isStored
-      ? (await listSeries(db, range)).filter((row) => row.metric === metric)
-      : (ofEvents ?? []).filter((part) => part.place === place && (part.value !== '' || !isSubject));
-    if (!rows.some(({ value, isOther }) => value || isOther)) continue;
-    const earlier = before && isStored ? await listSeries(db, { ...range, ...before.same }) : [];
-    const sorted = rows.toSorted(
-      (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(b.quantity, a.quantity),
-    );
-    const whole = sumDecimals(rows.map(({ quantity }) => quantity));
-    const shown = sorted.slice(0, SHOWN_PARTS).map(({ value = '', isOther, quantity, events }) => {
-      const isCurrent = value !== '' && value === chosen;
-      const wanted = isCurrent || value === null ? '' : value;
-      return {
-        id: value,
-        isOther,
-        value: isOther ? 'All others' : value || 'None',
-        isCurrent,
-        href:
-          isOther || !value
-            ? undefined
-            : name === 'subject'
-              ? link({ subject: wanted })
-              : link({ values: { [name]: wanted } }),
-        quantity,
-        ...changeSince(
-          quantity,
-          earlier.find((row) => row.metric === metric && row.value === value && row.isOther === isOther)
-            ?.quantity,
-        ),
-        events,
-        share: formatShare(quantity, whole),
-      };
-    });
-    const part = { name, place, rows: shown, more: rows.length - shown.length };
-    parts.push(split.isPriced ? withCosts(part, ofEvents, place) : part);
-  }
-  return parts;
 }
 
 /** The controls stay in place even if the query is invalid. */
