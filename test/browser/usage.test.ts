@@ -103,6 +103,23 @@ it('links of the explorer keep the place and the focus, and the way back', async
   expect(page.url()).not.toContain('sum=1');
 });
 
+it('a page that takes long to arrive is dimmed until it is shown', async () => {
+  const { as } = await arrive({ unitCap: '1000' });
+  const page = await world.visit({ as });
+  await page.goto('/dashboard/usage');
+  const opacity = () => page.evaluate("getComputedStyle(document.querySelector('#main > *')).opacity");
+  let arrives = (): void => undefined;
+  await page.route(/sum=1/, async (route) => {
+    await new Promise<void>((resolve) => (arrives = resolve));
+    await route.continue();
+  });
+  await page.getByRole('link', { name: 'Cumulative' }).click();
+  await expect.poll(opacity).toBe('0.6');
+  arrives();
+  await page.waitForURL(/sum=1/);
+  await expect.poll(opacity).toBe('1');
+});
+
 it('without scripts, an event opens by its link and closes by another', async () => {
   const { as } = await arrive();
   const page = await world.visit({ as, javaScript: false });

@@ -107,6 +107,10 @@ it('narrows the events to an API key or a subject, and names both', async () => 
   const own = (await get(`?${key}`)).text;
   expect([own.includes('event=of+acme'), /Only events with.*API key/s.test(own)]).toEqual([true, true]);
   expect((await get('?subject=nobody')).text).toMatch(/Subject: <bdi>nobody.*No events match/s);
+  const showAll = '/console/customers/acme/usage?mode=live">Show all';
+  for (const query of ['?subject=nobody', '?idempotencyKey=of', '?from=2026-03-04'])
+    expect([query, (await get(query)).text.includes(showAll)]).toEqual([query, true]);
+  expect((await get('')).text).not.toContain('Show all');
 });
 
 it('lists the events of some days and of all products, and downloads those of one product', async () => {

@@ -120,7 +120,8 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
     form: { ...form, values },
     mode,
     modes: toModeTabs(path, fields, mode),
-    productOptions: options && [{ value: '', label: 'All products' }, ...options],
+    productOptions:
+      products.length === 1 ? options : options && [{ value: '', label: 'All products' }, ...options],
     showsCredits: true,
     ...(result
       ? await readList(deps, customer, { ...result, query, fields, typed })

@@ -144,11 +144,15 @@ describe('the cut-over page', () => {
   });
 
   it('shows the end once the grace period has passed', async () => {
-    const { browser, next } = await rotated();
+    const { browser, old, next } = await rotated();
+    const canRevoke = async () =>
+      linksOf(await getPage(browser, `${PATH}/${old.id}`)).includes(`${PATH}/${old.id}/revoke`);
+    expect(await canRevoke()).toBe(true);
     service.clock.advance(HOUR);
     const page = await getPage(browser, `${PATH}/${next.id}/cut-over`);
     expect(textOf(page)).toContain('The old key expired just now: calls with it fail.');
     expect(page.text).not.toContain('data-live');
+    expect(await canRevoke()).toBe(false);
   });
 
   it('is linked from the old key, and missing for a key that replaced none', async () => {
