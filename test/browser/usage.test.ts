@@ -25,7 +25,7 @@ async function arrive(own: { unitCap?: string } = {}) {
       }),
     ]);
   for (let i = 0; i < 4; i++) await send(`day-${i}`, i);
-  return { as: browser, send, organization, product };
+  return { as: browser, send, secret, organization, product };
 }
 
 const OPEN = { name: /^5 calls, / };
@@ -118,6 +118,29 @@ it('a page that takes long to arrive is dimmed until it is shown', async () => {
   arrives();
   await page.waitForURL(/sum=1/);
   await expect.poll(opacity).toBe('1');
+});
+
+it('a list leads back page by page, also after a reload', async () => {
+  const { as, secret, product } = await arrive();
+  const events = Array.from({ length: 60 }, (_, i) => usageEvent(product.slug, `more-${i}`));
+  await sendUsage(world.service.url, secret, events);
+  const page = await world.visit({ as });
+  await page.goto('/dashboard/usage');
+  const [next, previous] = ['Next page', 'Previous page'].map((name) => page.getByRole('link', { name }));
+  const places = [page.url()];
+  expect(await previous!.count()).toBe(0);
+  for (let i = 0; i < 2; i++) {
+    const cursor = new URL((await next!.getAttribute('href'))!, page.url()).searchParams.get('cursor');
+    await next!.click();
+    await page.waitForURL((address) => address.searchParams.get('cursor') === cursor);
+    places.push(page.url());
+  }
+  await page.reload();
+  for (const place of places.slice(0, 2).reverse()) {
+    await previous!.click();
+    await page.waitForURL(place);
+  }
+  await previous!.waitFor({ state: 'detached' });
 });
 
 it('without scripts, an event opens by its link and closes by another', async () => {

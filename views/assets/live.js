@@ -3,6 +3,7 @@
 // polled at that interval.
 import { copyButtons } from './copy.js';
 import { filterForms } from './filters.js';
+import { pagers } from './pagers.js';
 import { isPaused, pauseButtons } from './pause.js';
 import { printButtons } from './print.js';
 import { localTimes } from './times.js';
@@ -12,10 +13,11 @@ let round = 0;
 let replacements = 0;
 
 /** Prepares HTML before it is shown: the initial page, and each response that replaces parts of it. */
-export function enhance(root) {
+export function enhance(root, address = location.href) {
   localTimes(root);
   copyButtons(root);
   filterForms(root);
+  pagers(root, address);
   pauseButtons(root);
   printButtons(root);
 }
@@ -76,7 +78,7 @@ export async function refreshMain(address, change = 'replaceState') {
     const [main, next] = [document, fresh].map((page) => page.getElementById('main'));
     const isSameKind = [main, next].map((one) => one?.querySelector('[data-swap]') != null);
     if (!next || response.type === 'opaqueredirect' || isSameKind[0] !== isSameKind[1]) return false;
-    enhance(fresh);
+    enhance(fresh, address);
     history[change](null, '', address);
     document.title = fresh.title;
     Idiomorph.morph(main, next, morphOptions);
