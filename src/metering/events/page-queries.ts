@@ -294,7 +294,7 @@ export interface ProductPart {
   keyPrefix: string | null;
   productSlug: string;
   events: string;
-  /** At the present prices; null for a subject, whose sums have no dimensions. */
+  /** At the present prices; null for a subject, whose stored sums have no dimensions. */
   credits: string | null;
 }
 

@@ -13,12 +13,12 @@ import {
   type UsageProduct,
 } from '../events/page-queries.js';
 import type { PageDeps } from './choices.js';
-import { readBurns } from './credits/queries.js';
+import { partPlaces, readBurns, readEventSteps } from './credits/queries.js';
 import { capsOf, toCap } from '../entitlements/caps.js';
 import { includes, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
 import { changeSince, chartLinksOf, linksOf, toBeforeView, toChosen, toUsageChart } from './report-view.js';
-import type { UsageReport, UsageRequest } from './report.js';
+import { findObstacle, type UsageReport, type UsageRequest } from './report.js';
 
 type Sum = ProductSum & { credits: string };
 
@@ -33,8 +33,15 @@ async function readPriced(
   const { orgId, livemode } = id;
   const productIds = products.map((product) => product.id);
   const sums = await readProductSums(orm, orgId, { productIds, livemode, ...range, ...part });
+  if (part?.subject !== undefined) {
+    const steps = showsCredits ? await readSubjectCredits(orm, id, products, range, part) : undefined;
+    return sums.map((sum) => {
+      const own = steps?.filter(({ productId, start }) => productId === sum.productId && start === sum.start);
+      return { ...sum, credits: sumDecimals(own?.map(({ credits }) => credits) ?? []) };
+    });
+  }
   // Late usage burns credits on a day that may have no usage of its own.
-  const burns = (showsCredits && part?.subject === undefined ? await readBurns(orm, id, range) : [])
+  const burns = (showsCredits ? await readBurns(orm, id, range) : [])
     .filter(({ productId }) => productIds.includes(productId))
     .map(({ productId, start, burned, returned }) => {
       return { productId, start, credits: differenceOf(burned, returned) };
@@ -53,6 +60,29 @@ async function readPriced(
     rows.set(name, { ...empty, ...rows.get(name), ...sum });
   }
   return [...rows.values()].toSorted((a, b) => a.start - b.start);
+}
+
+const MAX_POINTS = 20_000;
+
+/** By product, step and subject, from the events. Undefined if these cannot be read in time. */
+async function readSubjectCredits(
+  orm: Orm,
+  { orgId, livemode }: AccountId,
+  products: readonly UsageProduct[],
+  period: Period,
+  part: Pick<Narrowing, 'subject'> = {},
+) {
+  const place = part.subject === undefined ? partPlaces.subject : undefined;
+  const priced = products.filter(({ creditPrice, countsSubjects }) => creditPrice !== null && countsSubjects);
+  const found = await Promise.all(
+    priced.map(async ({ id: productId, usageMetric: metric }) => {
+      const scope = { orgId, productId, livemode };
+      if (await findObstacle(orm, scope, period)) return undefined;
+      const steps = await readEventSteps(orm, scope, { ...period, metric, place, limit: MAX_POINTS }, part);
+      return steps && steps.length < MAX_POINTS ? steps.map((step) => ({ ...step, productId })) : undefined;
+    }),
+  );
+  return found.every((steps) => steps !== undefined) ? found.flat() : undefined;
 }
 
 /** Metrics differ, so the chart and the shares count credits, or events where no usage burned credits. */
@@ -125,41 +155,58 @@ export async function readAllProducts(
   };
 }
 
+/** That a page reads without being asked for a subject. */
+const MAX_EVENTS = 100_000;
+
 /** Over all products, by API key and by subject. Credits at the present prices are shown only if they add up to the total. */
 export async function readWholeParts(
   { orm }: Pick<PageDeps, 'orm'>,
-  orgId: string,
+  id: AccountId,
   products: readonly UsageProduct[],
   request: UsageRequest,
-  part: Narrowing | undefined,
+  { part, showsCredits }: Parameters<typeof readPriced>[4],
 ) {
   const rows = request.isOfSubject
     ? []
-    : await readProductParts(orm, orgId, {
-        productIds: products.map(({ id }) => id),
-        livemode: request.mode === 'live',
+    : await readProductParts(orm, id.orgId, {
+        productIds: products.map((product) => product.id),
+        livemode: id.livemode,
         ...request.period,
       });
+  const ofKind = (kind: ProductPart['kind']) => rows.filter((row) => row.kind === kind);
+  const events = ofKind('key').reduce((sum, row) => sum + Number(row.events), 0);
+  const isReadable = showsCredits && ofKind('subject').length > 0 && events <= MAX_EVENTS;
+  const costs = isReadable ? await readSubjectCredits(orm, id, products, request.period) : undefined;
+  const bySubject = groupBy(costs ?? [], ({ value }) => value);
   const link = linksOf(request);
   return (report: { unit: Unit; total: string }) => {
     const credits = sumDecimals(rows.map((row) => row.credits ?? '0'));
     const hasCredits = report.unit === 'credits' && (part || compareDecimals(credits, report.total) === 0);
     return (['key', 'subject'] as const).flatMap((kind) => {
-      const own = rows.filter((row) => row.kind === kind);
+      const own = ofKind(kind);
       if (own.length === 0 || (kind === 'key' && !request.showsKeys)) return [];
       // The stored sums of a key are not divided by subject, nor those of a subject by key.
       if (part && (kind === 'key' ? !part.apiKeyIds : part.apiKeyIds)) return [];
       const isChosen = (value: string) =>
         value === part?.subject || part?.apiKeyIds?.includes(value) === true;
-      const isPriced = kind === 'key' && hasCredits;
-      const amountOf = (list: readonly ProductPart[]) =>
+      const isPriced = hasCredits && (kind === 'key' || costs !== undefined);
+      const amountOf = (list: readonly { credits: string | null; events: string }[]) =>
         sumDecimals(list.map((row) => (isPriced ? (row.credits ?? '0') : row.events)));
       const sums = [...groupBy(own, ({ value }) => value)]
-        .map(([value, of]) => ({ value, of, first: of[0]!, quantity: amountOf(of) }))
+        .map(([value, of]) => {
+          const isOfEvents = kind === 'subject' && isPriced;
+          return {
+            value,
+            of,
+            first: of[0]!,
+            quantity: amountOf(isOfEvents ? (bySubject.get(value) ?? []) : of),
+          };
+        })
         .sort((a, b) => compareDecimals(b.quantity, a.quantity));
-      const ofKeys = amountOf(rows.filter((row) => row.kind === 'key'));
-      const whole = compareDecimals(ofKeys, amountOf(own)) > 0 ? ofKeys : amountOf(own);
-      const rest = { value: 'No subject', quantity: differenceOf(whole, amountOf(own)) };
+      const ofKeys = amountOf(ofKind('key'));
+      const listed = sumDecimals(sums.map(({ quantity }) => quantity));
+      const whole = compareDecimals(ofKeys, listed) > 0 ? ofKeys : listed;
+      const rest = { value: 'No subject', quantity: differenceOf(whole, listed) };
       return {
         name: kind === 'key' ? 'API key' : 'subject',
         more: Math.max(0, sums.length - MAX_ROWS),

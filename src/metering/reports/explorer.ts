@@ -35,7 +35,10 @@ export async function readExplorer(
       ? []
       : await Promise.all([
           readAll(context, viewer, shown, request, now, { key, part: ofPart }),
-          readWholeParts(db, orgId, shown, request, ofPart),
+          readWholeParts(db, accountOf(orgId, request.mode), shown, request, {
+            part: ofPart,
+            showsCredits: viewer.shows('credits'),
+          }),
         ]);
   return {
     request,

@@ -692,7 +692,7 @@ describe('all products', () => {
       /By API key Name Credits Events Share of credits the other org_live_\w+… 8 2 53\.3% the runtime 7 2 46\.7%/,
     );
     expect(text).toContain(
-      'By subject Name Events Share of events ada 2 50.0% ben 1 25.0% No subject 1 25.0%',
+      'By subject Name Credits Events Share of credits ben 8 1 53.3% ada 7 2 46.7% Alerts',
     );
     const hrefOf = (html: string, name: string) =>
       new RegExp(`href="([^"]*)"(?: aria-current="true")?><bdi>${name}<`)
@@ -721,9 +721,16 @@ describe('all products', () => {
       [`${product.slug} 2`, `${product.slug} 5`, `${product.slug} 8`, `${second.slug} 0`].toSorted(),
     );
     const ofAda = textOf((await browser.get(hrefOf(page.text, 'ada'), html)).text);
-    expect(ofAda).toContain('Only usage with Subject: ada × (remove) Events 2 ');
-    expect(ofAda).toContain('By subject Name Events Share of events ada 2 50.0% ben 1 25.0%');
+    expect(ofAda).toContain('Only usage with Subject: ada × (remove) Credits burned 7 ');
+    expect(ofAda).toContain('By subject Name Credits Events Share of credits ben 8 1 53.3% ada 7 2 46.7%');
     expect(ofAda).not.toContain('By API key');
+    // The events of a long period are not read.
+    const year = 'range=custom&from=2031-01-01&to=2031-12-31';
+    const ofYear = textOf((await browser.get(`${path}?${year}`, html)).text);
+    expect(ofYear).toContain(
+      'By subject Name Events Share of events ada 2 50.0% ben 1 25.0% No subject 1 25.0%',
+    );
+    expect(textOf((await browser.get(`${path}?${year}&subject=ada`, html)).text)).toContain('Events 2 ');
     const both = await browser.get(`${path}?key=${key.id}&subject=ada`, html);
     expect([both.status, textOf(both.text)]).toEqual([
       400,
