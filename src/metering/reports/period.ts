@@ -107,11 +107,11 @@ function periodBefore(period: Period, now: Date): Period | undefined {
   return { ...before, to: new Date(Math.min(before.from.getTime() + passedMs, before.to.getTime())) };
 }
 
-/** Also what the same part of the period before had: up to the same hour. */
+/** Also what the same part of the period before had: up to the same hour. Undefined if `read` cannot tell. */
 export async function readBefore<T extends { start: number }>(
   period: Period,
   now: Date,
-  read: (range: Period) => Promise<T[]>,
+  read: (range: Period) => Promise<T[] | undefined>,
 ) {
   const whole = neighbour(period, -1);
   const same = periodBefore(period, now);
@@ -121,6 +121,7 @@ export async function readBefore<T extends { start: number }>(
   const isCut = same.to.getTime() - last.getTime() < same.stepMs;
   const end = (isCut ? last : same.to).getTime();
   const ofCut = isCut ? await read({ ...same, from: last }) : [];
+  if (!rows || !ofCut) return undefined;
   return { whole, same, rows, sameRows: [...rows.filter(({ start }) => start < end), ...ofCut] };
 }
 

@@ -91,14 +91,10 @@ export async function readReport(
   const keys = ofMetric.filter((sum) => sum.start === null);
   const stacks = stacksOf(product, request, unsplit === undefined);
   const by = stacks.find((name) => name === request.by) ?? (request.by && stacks[0]);
-  // The events of the period before are not read.
-  const before = isMixed
-    ? undefined
-    : await readBefore(period, now, async (range) =>
-        toSteps(await readSums(orm, scope, { ...range, maxKeys: 0, ...narrowing })).filter(
-          (step) => step.metric === metric,
-        ),
-      );
+  const before = await readBefore(period, now, async (range) => {
+    const earlier = await readPart(orm, scope, range, narrowing, isMixed);
+    return earlier && toSteps(earlier).filter((step) => step.metric === metric);
+  });
   const latest =
     steps.length === 0 && subject === undefined ? await findLatest(orm, orgId, product.id) : undefined;
   const isCapped = period.range === 'month' && metric === product.usageMetric && !request.isOfSubject;
@@ -150,6 +146,14 @@ export async function readReport(
     balance: toCap({ unitCap, usedThisMonth }),
     projection: toProjection([...(before?.rows ?? []), ...steps], period, now),
   };
+}
+
+/** Undefined if the events, which alone tell a subject's usage by another filter, cannot be read. */
+async function readPart(orm: Orm, scope: UsageScope, period: Period, part: Narrowing, isMixed: boolean) {
+  const range = { ...period, maxKeys: 0, ...part };
+  if (!isMixed) return readSums(orm, scope, range);
+  if (await findObstacle(orm, scope, period)) return undefined;
+  return readInTime<UsageSum>(orm, selectSums(scope, { ...range, isOfEvents: true }));
 }
 
 async function readOwnSums(orm: Orm, scope: UsageScope, period: Period, part: Narrowing, isMixed: boolean) {

@@ -417,6 +417,8 @@ describe('the parts', () => {
       expect(both).toContain('Subject: ben × (remove)');
       expect(both).toMatch(/By region .* eu 3 .* us &amp; ca 2 /);
       expect(both).toMatch(/By subject .* ben 3 .* cleo 1 /);
+      const nextDay = '?range=day&date=2031-03-16&subject=ben&dimension.region=eu';
+      expect(textOf((await open(nextDay)).text)).toContain('3 on 15 Mar');
       expect(await csv('?subject=ben&dimension.region=eu')).toMatchObject([{ quantity: '3', events: '1' }]);
       const ofKey = await open(`?key=${key.id}&by=subject`);
       expect(ofKey.text).toContain('15 Mar 2031: 10 calls\nada 5\nben 5');
