@@ -293,38 +293,49 @@ export interface ProductPart {
   keyName: string | null;
   keyPrefix: string | null;
   productSlug: string;
+  /** Of a step, in milliseconds; null for the whole range. */
+  start: number | null;
   events: string;
   /** At the present prices; null for a subject, whose stored sums have no dimensions. */
   credits: string | null;
 }
 
-/** More than a page lists, in all products. */
-const MAX_PRODUCT_PARTS = 2_000;
+interface PartRange extends Omit<ProductRange, 'stepMs'> {
+  stepMs?: number;
+  limit: number;
+}
 
-export const selectProductParts = (orgId: string, range: Omit<ProductRange, 'stepMs'>): SQL => sql`
+export const selectProductParts = (orgId: string, { stepMs, limit, ...range }: PartRange): SQL => {
+  const startOf = (at: SQL) =>
+    stepMs === undefined
+      ? sql`null::timestamptz`
+      : sql`date_bin(make_interval(secs => ${stepMs / 1000}), ${at}, timestamptz '2000-01-01 00:00:00+00')`;
+  return sql`
   with ${rootsOf(orgId)}
-  select s.kind, s.value, k.name as "keyName", k.prefix as "keyPrefix", p.slug as "productSlug", s.events::text, trim_scale(s.credits)::text as credits
+  select s.kind, s.value, k.name as "keyName", k.prefix as "keyPrefix", p.slug as "productSlug", (extract(epoch from s.start) * 1000)::float8 as start,
+    s.events::text, trim_scale(s.credits)::text as credits
   from (
-    select 'key' as kind, coalesce(r.root, h.api_key_id)::text as value, coalesce(r.root, h.api_key_id) as api_key_id, h.product_id,
+    select 'key' as kind, coalesce(r.root, h.api_key_id)::text as value, coalesce(r.root, h.api_key_id) as api_key_id, h.product_id, h.start,
       sum(h.events) as events, coalesce(sum(h.quantity * p.price) filter (where h.metric = p.usage_metric), 0) as credits
     from (
-      select product_id, metric, api_key_id, dimensions, sum(quantity) as quantity, sum(events) as events
-      from usage_hours where ${within(orgId, range, sql`hour`)} group by 1, 2, 3, 4
+      select product_id, metric, api_key_id, dimensions, ${startOf(sql`hour`)} as start, sum(quantity) as quantity, sum(events) as events
+      from usage_hours where ${within(orgId, range, sql`hour`)} group by 1, 2, 3, 4, 5
     ) h
     left join roots r on r.id = h.api_key_id
     ${withPrice}
-    group by 2, 3, 4
+    group by 2, 3, 4, 5
     union all
-    select 'subject', subject, null, product_id, sum(events), null
-    from usage_subjects where ${within(orgId, range, sql`slot`)} group by 2, 4
+    select 'subject', subject, null, product_id, ${startOf(sql`slot`)}, sum(events), null
+    from usage_subjects where ${within(orgId, range, sql`slot`)} group by 2, 4, 5
     order by events desc
-    limit ${MAX_PRODUCT_PARTS}
+    limit ${limit}
   ) s
   cross join lateral (select slug from products where id = s.product_id limit 1) p
   ${keyOf(orgId)}
   order by s.events desc, s.value`;
+};
 
-export const readProductParts = (orm: Orm, orgId: string, range: Omit<ProductRange, 'stepMs'>) =>
+export const readProductParts = (orm: Orm, orgId: string, range: PartRange) =>
   selectRows<ProductPart>(orm, selectProductParts(orgId, range));
 
 const latestHour = (orgId: string, productId: string, livemode: boolean): SQL => sql`(

@@ -7,6 +7,7 @@ import type { AccountId } from '../credit-grants/queries.js';
 import {
   readProductParts,
   readProductSums,
+  toKeySeries,
   type Narrowing,
   type ProductPart,
   type ProductSum,
@@ -17,7 +18,15 @@ import { partPlaces, readBurns, readEventSteps } from './credits/queries.js';
 import { capsOf, toCap } from '../entitlements/caps.js';
 import { includes, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
-import { changeSince, chartLinksOf, linksOf, toBeforeView, toChosen, toUsageChart } from './report-view.js';
+import {
+  capitalise,
+  changeSince,
+  chartLinksOf,
+  linksOf,
+  toBeforeView,
+  toChosen,
+  toUsageChart,
+} from './report-view.js';
 import { findObstacle, type UsageReport, type UsageRequest } from './report.js';
 
 type Sum = ProductSum & { credits: string };
@@ -120,6 +129,7 @@ export async function readAllProducts(
         Number(sumOf(b.own, 'events')) - Number(sumOf(a.own, 'events')),
     );
   const total = totalOf(sums);
+  const { by, stacks, series } = await readStack(orm, id, products, request, { part, unit, total });
   const toSteps = (list: readonly Sum[]) =>
     [...groupBy(list, ({ start }) => start)].map(([start, own]) => ({ start, quantity: totalOf(own) }));
   const projection = toProjection([...toSteps(before?.rows ?? []), ...toSteps(sums)], period, now);
@@ -127,6 +137,7 @@ export async function readAllProducts(
     ...toChosen(request, key),
     csvHref: request.showsKeys ? linksOf(request)({}, `${request.path}.csv`) : undefined,
     isEmpty: sums.length === 0,
+    stacks,
     unit,
     total,
     before: before && toBeforeView(before, totalOf, total),
@@ -134,11 +145,16 @@ export async function readAllProducts(
     chart: toUsageChart({
       ...chartLinksOf(request),
       unit,
-      by: 'product',
-      series: rows.map(({ product, own }) => {
-        const byStart = new Map(own.map((sum) => [sum.start, sum[unit]]));
-        return { name: product.name, values: stepsOf(period).map((at) => byStart.get(at.getTime()) ?? '0') };
-      }),
+      by: by === 'key' ? 'API key' : by,
+      series:
+        series ??
+        rows.map(({ product, own }) => {
+          const byStart = new Map(own.map((sum) => [sum.start, sum[unit]]));
+          return {
+            name: product.name,
+            values: stepsOf(period).map((at) => byStart.get(at.getTime()) ?? '0'),
+          };
+        }),
       before: before && { ...before, rows: toSteps(before.rows) },
       projection,
       now,
@@ -153,6 +169,81 @@ export async function readAllProducts(
     ),
     parts: rows.length > 0 ? [toPart(rows, unit, total, request)] : [],
   };
+}
+
+interface Whole {
+  unit: Unit;
+  total: string;
+}
+
+/** What divides the chart; a filter leaves only the products. */
+async function readStack(
+  orm: Orm,
+  id: AccountId,
+  products: readonly UsageProduct[],
+  request: UsageRequest,
+  { part, ...whole }: Whole & { part: Narrowing | undefined },
+) {
+  const names = [
+    'product',
+    ...(part || !request.showsKeys ? [] : ['key']),
+    ...(!part && products.some(({ countsSubjects }) => countsSubjects) ? ['subject'] : []),
+  ];
+  const wanted = names.find((name) => name === request.by);
+  const isPart = wanted === 'key' || wanted === 'subject';
+  const series = isPart ? await readPartSeries(orm, id, products, request.period, wanted, whole) : undefined;
+  const by = series ? wanted : 'product';
+  const link = linksOf(request);
+  const stacks = names.map((name) => ({
+    label: name === 'key' ? 'API key' : capitalise(name),
+    href: link({ by: name === 'product' ? '' : name }),
+    isCurrent: name === by,
+  }));
+  return { by, stacks, series };
+}
+
+/** Undefined if credits by part are not known, or do not add up. */
+async function readPartSeries(
+  orm: Orm,
+  id: AccountId,
+  products: readonly UsageProduct[],
+  period: Period,
+  kind: ProductPart['kind'],
+  { unit, total }: Whole,
+) {
+  const { livemode } = id;
+  const productIds = products.map((product) => product.id);
+  const range = { productIds, livemode, ...period, limit: MAX_POINTS };
+  const rows = await readProductParts(orm, id.orgId, range);
+  const ofKind = (wanted: ProductPart['kind']) => rows.filter((row) => row.kind === wanted);
+  const isOfEvents = kind === 'subject' && unit === 'credits';
+  const costs = isOfEvents ? await readSubjectCredits(orm, id, products, period) : undefined;
+  const amountOf = (list: readonly Pick<ProductPart, Unit>[]) =>
+    sumDecimals(list.map((row) => row[unit] ?? '0'));
+  const isWhole = rows.length < MAX_POINTS && compareDecimals(amountOf(ofKind('key')), total) === 0;
+  if (!isWhole || (isOfEvents && !costs)) return undefined;
+  const steps = stepsOf(period);
+  const parts: Omit<ProductPart, 'kind' | 'productSlug'>[] =
+    costs?.map((step) => ({ ...step, value: step.value!, keyName: step.value, keyPrefix: null })) ??
+    ofKind(kind);
+  const sums = [...groupBy(parts, ({ value, start }) => `${start} ${value}`).values()].map((own) => {
+    const { value, keyName, keyPrefix, start } = own[0]!;
+    return {
+      apiKeyId: value,
+      keyName: kind === 'subject' ? value : keyName,
+      keyPrefix,
+      start: new Date(start!).toISOString(),
+      quantity: amountOf(own),
+    };
+  });
+  const series = toKeySeries(sums, steps).map(({ name, quantities }) => ({ name, values: quantities }));
+  const rest = steps.map((at, i) => {
+    const whole = amountOf(ofKind('key').filter(({ start }) => start === at.getTime()));
+    return differenceOf(whole, sumDecimals(series.map(({ values }) => values[i]!)));
+  });
+  return rest.every((quantity) => quantity === '0')
+    ? series
+    : [...series, { name: 'No subject', values: rest }];
 }
 
 /** That a page reads without being asked for a subject. */
@@ -171,7 +262,9 @@ export async function readWholeParts(
     : await readProductParts(orm, id.orgId, {
         productIds: products.map((product) => product.id),
         livemode: id.livemode,
-        ...request.period,
+        from: request.period.from,
+        to: request.period.to,
+        limit: MAX_PARTS,
       });
   const ofKind = (kind: ProductPart['kind']) => rows.filter((row) => row.kind === kind);
   const events = ofKind('key').reduce((sum, row) => sum + Number(row.events), 0);
@@ -179,7 +272,7 @@ export async function readWholeParts(
   const costs = isReadable ? await readSubjectCredits(orm, id, products, request.period) : undefined;
   const bySubject = groupBy(costs ?? [], ({ value }) => value);
   const link = linksOf(request);
-  return (report: { unit: Unit; total: string }) => {
+  return (report: Whole) => {
     const credits = sumDecimals(rows.map((row) => row.credits ?? '0'));
     const hasCredits = report.unit === 'credits' && (part || compareDecimals(credits, report.total) === 0);
     return (['key', 'subject'] as const).flatMap((kind) => {
@@ -229,6 +322,8 @@ export async function readWholeParts(
 }
 
 const MAX_ROWS = 20;
+/** More than a page lists, in all products. */
+const MAX_PARTS = 2_000;
 
 type Unit = 'credits' | 'events';
 
@@ -253,7 +348,7 @@ function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request:
       cap,
       capShare: product.unitCap && formatShare(sumOf(own, 'quantity'), product.unitCap),
       value: product.name,
-      href: link({ product: product.slug }),
+      href: link({ product: product.slug, by: '' }),
       quantity: sumOf(own, 'quantity'),
       unit: product.usageMetric,
       [unit]: quantity,

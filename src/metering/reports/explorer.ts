@@ -25,7 +25,7 @@ export async function readExplorer(
   const now = new Date(clock.now());
   const shown = products.slice(0, MAX_PRODUCTS);
   const isAll = isOfAll(products, sent);
-  const request = isAll ? { ...sent, metric: undefined, by: undefined, values: {} } : sent;
+  const request = isAll ? { ...sent, metric: undefined, values: {} } : sent;
   const product = isAll ? undefined : await chooseProduct(db.orm, orgId, products, request.product);
   if (!isAll && !product) return { request, product, events: undefined };
   const { key, narrowing: part, isWhole } = await readNarrowing(db.orm, orgId, request, product);

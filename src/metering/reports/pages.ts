@@ -162,10 +162,11 @@ function toFilters(
     period: monthPeriod(now),
   };
   const product = chosen?.slug ?? textField(query, 'product');
-  const ofOne = request && isOfAll(products, request) ? [] : ['metric', 'by'];
+  const ofOne = request && isOfAll(products, request) ? [] : ['metric'];
   const parts = Object.keys(query).filter(
     (name) =>
-      ['key', 'subject', 'sum', ...ofOne].includes(name) || (ofOne.length > 0 && name.startsWith(DIMENSION)),
+      ['key', 'subject', 'sum', 'by', ...ofOne].includes(name) ||
+      (ofOne.length > 0 && name.startsWith(DIMENSION)),
   );
   const kept: Query = { product, ...Object.fromEntries(parts.map((name) => [name, textField(query, name)])) };
   const options = toProductOptions(products);

@@ -40,7 +40,7 @@ export const linksOf =
       hour: change.period ? undefined : hour,
       key,
       metric,
-      by: by === 'key' ? undefined : by,
+      by: product !== undefined && by === 'key' ? undefined : by,
       subject: request.isOfSubject ? undefined : subject,
       ...Object.fromEntries(
         Object.entries({ ...request.values, ...values }).map(([name, value]) => [DIMENSION + name, value]),

@@ -42,7 +42,6 @@ export function parseUsageRequest(query: object, now: Date, viewer: Pick<Viewer,
     ...request,
     subject: viewer.subject ?? request.subject,
     key: showsKeys ? request.key : undefined,
-    by: request.by ?? (showsKeys ? 'key' : undefined),
     showsKeys,
     path: `${viewer.home}/usage`,
     isOfSubject: viewer.subject !== undefined,
@@ -90,7 +89,8 @@ export async function readReport(
   const ofMetric = ofKeys.filter((sum) => sum.metric === metric);
   const keys = ofMetric.filter((sum) => sum.start === null);
   const stacks = stacksOf(product, request, unsplit === undefined);
-  const by = stacks.find((name) => name === request.by) ?? (request.by && stacks[0]);
+  const by =
+    stacks.find((name) => name === request.by) ?? (request.by || request.showsKeys ? stacks[0] : undefined);
   const before = await readBefore(period, now, async (range) => {
     const earlier = await readPart(orm, scope, range, narrowing, isMixed);
     return earlier && toSteps(earlier).filter((step) => step.metric === metric);
@@ -298,7 +298,8 @@ function stacksOf(
 /** @throws AppError for a part that the product does not have */
 function placesOf({ dimensions, countsSubjects }: UsageProduct, { by, values, showsKeys }: UsageRequest) {
   const parts = [...(showsKeys ? ['key'] : []), ...dimensions, ...(countsSubjects ? ['subject'] : [])];
-  if (by !== undefined && !parts.includes(by)) throw fieldError('by', `must be ${parts.join(', ')}`);
+  if (by !== undefined && !['key', 'subject', ...parts].includes(by))
+    throw fieldError('by', `must be ${parts.join(', ')}`);
   const unknown = Object.keys(values).find((name) => !dimensions.includes(name));
   if (unknown !== undefined) throw fieldError(DIMENSION + unknown, 'is not a dimension of this product');
   return Object.entries(values).map(([name, value]) => ({ place: dimensions.indexOf(name) + 1, value }));

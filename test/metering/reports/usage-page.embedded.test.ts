@@ -2,6 +2,7 @@ import { parse } from 'csv-parse/sync';
 import { eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { creditEntries } from '../../../src/metering/credits/table.js';
 import { apiKeys } from '../../../src/accounts/api-keys/table.js';
 import { entitlements, products } from '../../../src/metering/entitlements/table.js';
 import { usageTotals } from '../../../src/metering/ingestion/table.js';
@@ -696,6 +697,14 @@ describe('all products', () => {
     expect(text).toContain(
       'By subject Name Credits Events Share of credits ben 8 1 53.3% ada 7 2 46.7% Alerts',
     );
+    const chartBy = async (by: string) =>
+      /data-label="(15 Mar 2031: [^"]*)"/.exec((await browser.get(`${path}?by=${by}`, html)).text)![1];
+    expect(await chartBy('key')).toBe('15 Mar 2031: 15 credits\nthe other 8\nthe runtime 7');
+    expect(await chartBy('subject')).toBe('15 Mar 2031: 15 credits\nada 7\nben 8');
+    const stacked = await browser.get(`${path}?by=subject`, html);
+    expect(textOf(stacked.text)).toContain('credits by day Stacked by Product API key Subject Days');
+    const ofSecond = await browser.get(`${path}?by=subject&product=${second.slug}`, html);
+    expect(textOf(ofSecond.text)).toContain('Used 9 calls');
     const hrefOf = (html: string, name: string) =>
       new RegExp(`href="([^"]*)"(?: aria-current="true")?><bdi>${name}<`)
         .exec(html)![1]!
@@ -744,6 +753,9 @@ describe('all products', () => {
     expect(former.text).not.toContain('dimension.model');
     await db.orm.update(products).set({ creditPrice: '3' }).where(eq(products.id, product.id));
     expect(textOf((await browser.get(path, html)).text)).toContain('By API key Name Events Share of events');
+    expect(await chartBy('key')).toBe('15 Mar 2031: 15 credits');
+    await db.orm.delete(creditEntries).where(eq(creditEntries.orgId, orgId));
+    expect(await chartBy('subject')).toBe('15 Mar 2031: 4 events\nNo subject 1\nada 2\nben 1');
   });
 
   it('say how many are shown if there are more', async () => {
