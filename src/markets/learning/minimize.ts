@@ -50,10 +50,8 @@ export function* minimizeInSteps(
   return { point, value, gradient };
 }
 
-type Place = Pick<Minimum, 'point' | 'value' | 'gradient'>;
-
 /** Undefined if rounding errors prevent a point that satisfies both Wolfe conditions. */
-function searchLine(objective: Objective, from: Place, direction: Float64Array): Place | undefined {
+function searchLine(objective: Objective, from: Minimum, direction: Float64Array): Minimum | undefined {
   const slope = dot(from.gradient, direction);
   const point = new Float64Array(direction.length);
   const gradient = new Float64Array(direction.length);

@@ -36,8 +36,6 @@ const gridSchema = z.looseObject({
     minTemperature: z.unknown().optional(),
   }),
 });
-
-type Grid = z.output<typeof gridSchema>['properties'];
 type Point = z.output<typeof pointSchema>['properties'];
 
 const INTERVAL = /^(.+)\/P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?$/;
@@ -55,7 +53,7 @@ function readInterval(text: string): { startMs: number; hours: number } | undefi
 
 /** An interval belongs to the climate day of its middle. Intervals that are not about half a day are skipped. */
 export function readGrid(
-  grid: Grid,
+  grid: z.output<typeof gridSchema>['properties'],
   { station, fetchedAt, leaveOut }: { station: Station; fetchedAt: Date; leaveOut: LeaveOut },
 ): DayEnsemble[] {
   const modelRunAt = new Date(Math.min(Date.parse(grid.updateTime), fetchedAt.getTime()));

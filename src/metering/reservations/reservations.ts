@@ -40,10 +40,7 @@ import type { ReservationStatus } from './table.js';
 /** Quantities are exact decimals. */
 export type Reservation = ReturnType<typeof toReservation>;
 
-export function stateOf(
-  { settledAtMs, releasedAtMs, expiresAtMs }: Reservation,
-  nowMs: number,
-): ReservationStatus {
+export function stateOf({ settledAtMs, releasedAtMs, expiresAtMs }: Reservation, nowMs: number) {
   if (settledAtMs !== null) return 'settled';
   if (releasedAtMs !== null) return 'released';
   return expiresAtMs > nowMs ? 'held' : 'expired';
@@ -178,11 +175,7 @@ interface DecideDeps {
   extendedPairs: ExtendedPairs;
 }
 
-async function decideAll(
-  group: ShardGroup,
-  requests: ReserveRequest[],
-  deps: DecideDeps,
-): Promise<Decision[]> {
+async function decideAll(group: ShardGroup, requests: ReserveRequest[], deps: DecideDeps) {
   const decisions: Decision[] = [];
   let open = requests.map((request, place) => ({ request, place }));
   for (let round = 0; open.length > 0 && round < MAX_ROUNDS; round++) {
