@@ -35,8 +35,7 @@ export function* minimizeInSteps(
   setDiagonal(inverse, n, 1);
   let iterations = 0;
   for (; iterations < MAX_ITERATIONS && largest(gradient) > tolerance; iterations++) {
-    const direction = descentFrom(inverse, gradient);
-    const found = searchLine(objective, { point, value, gradient }, direction);
+    const found = searchLine(objective, { point, value, gradient }, descentFrom(inverse, gradient));
     if (!found) break;
     const step = found.point.map((x, i) => x - point[i]!);
     const change = found.gradient.map((x, i) => x - gradient[i]!);

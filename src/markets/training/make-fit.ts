@@ -104,8 +104,7 @@ const isBetter = (a: KnownRun, b: KnownRun): boolean =>
   hasSpread(a) === hasSpread(b) ? a.modelRunAt.getTime() < b.modelRunAt.getTime() : hasSpread(a);
 
 export function ofLatestDates<T extends { date: string }>(rows: readonly T[], count: number): T[] {
-  const dates = [...new Set(rows.map(({ date }) => date))];
-  const first = dates[count - 1] ?? '';
+  const first = [...new Set(rows.map(({ date }) => date))][count - 1] ?? '';
   return rows.filter(({ date }) => date >= first);
 }
 

@@ -315,12 +315,9 @@ function toReserved(verdict: ReservationVerdict, limits: Map<string, SubjectLimi
   };
 }
 
-async function findKnown(
-  { run }: ShardGroup,
-  verdicts: ReservationVerdict[],
-): Promise<Map<number, Reservation>> {
+async function findKnown({ run }: ShardGroup, verdicts: ReservationVerdict[]) {
   const places = verdicts.flatMap(({ outcome }, i) => (outcome === 'repeated' ? [i] : []));
-  if (places.length === 0) return new Map();
+  if (places.length === 0) return new Map<number, Reservation>();
   const own = places.flatMap((i) => {
     const { subject, knownId: id } = verdicts[i]!;
     return [true, false].map((livemode) => ({ i, orgId: subject.orgId, id, livemode }));
@@ -332,11 +329,7 @@ async function findKnown(
   return new Map(rows.map((row) => [own[Number(row.place)]!.i, toReservation(row)]));
 }
 
-function toRepeat(
-  verdict: ReservationVerdict,
-  known: Reservation,
-  limits: Map<string, SubjectLimits>,
-): Decision {
+function toRepeat(verdict: ReservationVerdict, known: Reservation, limits: Map<string, SubjectLimits>) {
   const { request, subject } = verdict;
   const isSame =
     known.livemode === subject.livemode &&
