@@ -153,11 +153,7 @@ export interface Pauses {
  * While a service is busy or failing. Each pause is as long as the service requests, or else longer than the previous
  * one. An abort ends a pause, not a request.
  */
-export async function askAgain<T>(
-  ask: () => Promise<T>,
-  { sleep, random, note }: Pauses,
-  stop: AbortSignal,
-): Promise<T> {
+export async function askAgain<T>(ask: () => Promise<T>, { sleep, random, note }: Pauses, stop: AbortSignal) {
   for (let tried = 1; ; tried++) {
     try {
       return await ask();

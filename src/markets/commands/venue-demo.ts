@@ -23,13 +23,6 @@ Keys of the demo environment come from https://demo.kalshi.co; keys of the real 
 
 Exit status: 0 every step succeeded, 1 a step failed, 2 the run could not begin.`;
 
-interface Flags {
-  keyId: string;
-  keyFile: string;
-  baseUrl: string;
-  series: string;
-}
-
 const command = new Command('venue:demo')
   .description("Places, changes, cancels and fills orders for one contract on the venue's demo environment.")
   .addOption(new Option('--key-id <id>', 'id of a demo key').env('KALSHI_DEMO_KEY_ID').makeOptionMandatory())
@@ -42,7 +35,12 @@ const command = new Command('venue:demo')
   .option('--series <ticker>', 'series to trade in', 'KXHIGHNY')
   .addHelpText('after', help);
 const terminal = openTerminal();
-process.exitCode = await runCommand<Flags>(
+process.exitCode = await runCommand<{
+  keyId: string;
+  keyFile: string;
+  baseUrl: string;
+  series: string;
+}>(
   command,
   terminal,
   async ({ keyId, keyFile, baseUrl, series }) => {

@@ -72,12 +72,7 @@ const toCorrected = (
 });
 
 /** A readable reason instead of a correction; undefined if the archive is too short for a fit of its own. */
-function correctBy(
-  fits: FitBook,
-  stationId: string | null,
-  ensemble: Ensemble,
-  at: Date,
-): Correction | string | undefined {
+function correctBy(fits: FitBook, stationId: string | null, ensemble: Ensemble, at: Date) {
   const { kind } = ensemble;
   const leadHours = fitLeadOf(kind, ensemble.modelRunAt, ensemble.end);
   const wanted = { kind, stationId, leadHours, model: fittedModel(ensemble) };

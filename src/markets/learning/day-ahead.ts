@@ -221,10 +221,7 @@ const centresOf = (cases: readonly AheadCase[]): Record<string, number> =>
 const ROWS_AT_ONCE = 500;
 
 /** An unknown group or hour gets the common forecast. */
-export function predictAhead(
-  coefficients: AheadFit['coefficients'],
-  row: AheadRow,
-): { mean: number; deviation: number } {
+export function predictAhead(coefficients: AheadFit['coefficients'], row: AheadRow) {
   const used: { of: number[]; values: number[] } = { of: [], values: [] };
   const add: Visit = (name, value) => {
     const coefficient = coefficients[name];
@@ -269,10 +266,7 @@ export const biasOf = (
 const spreadOf = ({ variance }: AheadRow, deviation: number): number =>
   Math.log(Math.max(Math.sqrt(variance), LEAST_SPREAD * deviation));
 
-function momentsOf(
-  cases: readonly AheadCase[],
-  read: (each: AheadCase) => number,
-): { mean: number; deviation: number } {
+function momentsOf(cases: readonly AheadCase[], read: (each: AheadCase) => number) {
   const n = cases.length;
   const mean = cases.reduce((sum, each) => sum + read(each), 0) / n;
   const squares = cases.reduce((sum, each) => sum + (read(each) - mean) ** 2, 0);

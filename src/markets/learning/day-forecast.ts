@@ -2,7 +2,7 @@ import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { MarketEvent } from '../market/event.js';
 import { spanOf, targetKey, targetOf, temperatureKinds, type Target } from '../market/market.js';
 import { findPlace } from '../market/stations.js';
-import { probabilityOf, quantileOf, type TemperatureDistribution } from '../market/distribution.js';
+import { probabilityOf, quantileOf } from '../market/distribution.js';
 import { extremeHoursOf } from './extreme-hours.js';
 import type { FitBook } from './fits.js';
 import {
@@ -21,7 +21,6 @@ import {
   reachedDegree,
   withMinutes,
   type HourFits,
-  type RunningDay,
 } from './running-day.js';
 
 /** °F, for raw ensembles: a grid point is not the station, and hourly values miss the peak. */
@@ -51,16 +50,13 @@ export type CorrectedForecast = Pick<
   'method' | 'isCalibrated' | 'fallback' | 'fit' | 'seasonalFit' | 'shape' | 'meanF' | 'deviationF' | 'models'
 >;
 
-/** @param further runs of other models, and an earlier run of the same model */
-export type Correction = (
-  ensemble: Ensemble,
-  fits: FitBook,
-  at: Date,
-  further: readonly Ensemble[],
-) => CorrectedForecast;
-
-/** Ignores data that was unknown at `at`. */
-export const modelWith = (correct: Correction): ForecastModel =>
+/**
+ * Ignores data that was unknown at `at`.
+ * @param correct its `further` are runs of other models, and an earlier run of the same model
+ */
+export const modelWith = (
+  correct: (ensemble: Ensemble, fits: FitBook, at: Date, further: readonly Ensemble[]) => CorrectedForecast,
+): ForecastModel =>
   modelOf(function* ({ source, weather, events, fits, at }) {
     const known = groupKnownWeather(weather, at);
     const eventOf = new Map(events.map((event) => [targetKey(targetOf(event)), event]));
@@ -161,10 +157,7 @@ function forecastDay(known: Known): DayForecast {
 }
 
 /** Hourly markets settle on the observed index value; a day's observed extreme only bounds the report. */
-function givenObservation({ ensemble, run, corrected, observed, fits, at }: Known): {
-  distribution: TemperatureDistribution;
-  running: RunningDay | null;
-} {
+function givenObservation({ ensemble, run, corrected, observed, fits, at }: Known) {
   const { meanF, deviationF, shape, models = [] } = corrected;
   const expected = { mean: meanF, deviation: deviationF, shape };
   if (!observed) return { distribution: { ...expected, atLeast: null }, running: null };
@@ -172,9 +165,6 @@ function givenObservation({ ensemble, run, corrected, observed, fits, at }: Know
   if (kind === 'hourly')
     return { distribution: { mean: extremeF, deviation: 0, atLeast: null }, running: null };
   const { stationId, curveF } = ensemble;
-  const isMixed = models.some(
-    ({ model, weight }) => weight > 0 && model !== MAIN_MODEL && model !== EARLIER_RUN,
-  );
   const input = {
     kind,
     stationId,
@@ -184,7 +174,7 @@ function givenObservation({ ensemble, run, corrected, observed, fits, at }: Know
     meanF,
     deviationF,
     shape,
-    isMixed,
+    isMixed: models.some(({ model, weight }) => weight > 0 && model !== MAIN_MODEL && model !== EARLIER_RUN),
     level: minutes?.level,
   };
   const isOver = at >= run.end;

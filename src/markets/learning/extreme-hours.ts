@@ -33,10 +33,7 @@ function hoursOfExtreme(
 }
 
 /** From one station's days; undefined with too few of them. The extreme may lie up to an hour from the report. */
-export function learnExtremeHours(
-  kind: DailyKind,
-  days: readonly (readonly (number | undefined)[])[],
-): ExtremeHours | undefined {
+export function learnExtremeHours(kind: DailyKind, days: readonly (readonly (number | undefined)[])[]) {
   const found = days.flatMap((hoursF) => {
     const hours = hoursOfExtreme(kind, hoursF);
     return hours ? [hours] : [];

@@ -35,8 +35,7 @@ export function* minimizeInSteps(
   setDiagonal(inverse, n, 1);
   let iterations = 0;
   for (; iterations < MAX_ITERATIONS && largest(gradient) > tolerance; iterations++) {
-    const direction = descentFrom(inverse, gradient);
-    const found = searchLine(objective, { point, value, gradient }, direction);
+    const found = searchLine(objective, { point, value, gradient }, descentFrom(inverse, gradient));
     if (!found) break;
     const step = found.point.map((x, i) => x - point[i]!);
     const change = found.gradient.map((x, i) => x - gradient[i]!);
@@ -50,10 +49,8 @@ export function* minimizeInSteps(
   return { point, value, gradient };
 }
 
-type Place = Pick<Minimum, 'point' | 'value' | 'gradient'>;
-
 /** Undefined if rounding errors prevent a point that satisfies both Wolfe conditions. */
-function searchLine(objective: Objective, from: Place, direction: Float64Array): Place | undefined {
+function searchLine(objective: Objective, from: Minimum, direction: Float64Array): Minimum | undefined {
   const slope = dot(from.gradient, direction);
   const point = new Float64Array(direction.length);
   const gradient = new Float64Array(direction.length);

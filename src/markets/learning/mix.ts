@@ -27,9 +27,7 @@ export const pairOf = (a: string, b: string): string => [a, b].toSorted().join('
  * Undefined without errors of the first model and of another.
  * @param errors by model, all for the same kind and lead
  */
-export function learnMix(
-  errors: ReadonlyMap<string, readonly ModelError[]>,
-): Pick<Mix, 'skill' | 'correlation' | 'firstDate' | 'lastDate'> | undefined {
+export function learnMix(errors: ReadonlyMap<string, readonly ModelError[]>) {
   const ofMain = errors.get(MAIN_MODEL) ?? [];
   const dates = ofMain.map(({ date }) => date).toSorted();
   if (errors.size < 2 || dates.length === 0) return undefined;

@@ -34,11 +34,7 @@ export interface KnownRun extends Target {
 const CURVE_AHEAD_HOURS = 12;
 
 /** A day's maximum and minimum share the maximum's curve. */
-export const usesCurve = ({
-  kind,
-  date,
-  fetchedAt,
-}: Pick<DayEnsemble, 'kind' | 'date' | 'fetchedAt'>): boolean =>
+export const usesCurve = ({ kind, date, fetchedAt }: Pick<DayEnsemble, 'kind' | 'date' | 'fetchedAt'>) =>
   kind === 'daily_maximum' && fetchedAt.getTime() > Date.parse(date) - CURVE_AHEAD_HOURS * HOUR_MS;
 
 /** The next clean-up deletes the rest. */

@@ -133,11 +133,7 @@ export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
 }
 
 /** Either the extreme reached so far or a later value beyond it. */
-export function forecastRunning(
-  input: RunningInput,
-  { fits, missing }: HourFits,
-  at: Date,
-): { distribution: TemperatureDistribution; running: RunningDay } {
+export function forecastRunning(input: RunningInput, { fits, missing }: HourFits, at: Date) {
   const { kind, stationId, extremeF, hoursF = [], curveF, level } = input;
   const degree = reachedDegree(kind, extremeF);
   const bound = kind === 'daily_maximum' ? { atLeast: degree } : { atLeast: null, atMost: degree };

@@ -105,10 +105,7 @@ export function markPosition(held: Pick<Holding, 'side' | 'contracts'>, quotes: 
   return mark(quotes.market ? 'closed' : 'not_listed', { value: 0n, status, unsellableContracts });
 }
 
-function markOnBook(
-  { side, contracts }: Pick<Holding, 'side' | 'contracts'>,
-  { book, feeRule }: Quotes,
-): Mark {
+function markOnBook({ side, contracts }: Pick<Holding, 'side' | 'contracts'>, { book, feeRule }: Quotes) {
   const status = 'active';
   // Without a fee rule the proceeds are unknown.
   if (!book || !isSupported(feeRule))

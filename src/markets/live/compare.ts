@@ -13,7 +13,7 @@ import type { LiveOrderRow } from './queries.js';
 import type { VenueCash, ShardBalance } from './venue.js';
 import type { differenceSchema } from './schema.js';
 
-export interface AccountComparison extends Comparison {
+export interface AccountComparison extends ReturnType<typeof compareWithVenue> {
   fingerprint: string;
   /** Set if a row of the venue's lists cannot be read, or a list ended early. The differences are then not certain. */
   gap: Error | undefined;
@@ -51,8 +51,6 @@ export interface Venues {
   settlements: readonly VenueSettlement[];
   transfers: readonly ShardTransfer[];
 }
-
-export type Comparison = ReturnType<typeof compareWithVenue>;
 
 const SHOWN = 100;
 

@@ -103,11 +103,7 @@ async function takeTurn({ venue }: SendDeps, signal: AbortSignal): Promise<boole
   }
 }
 
-async function sendOnce(
-  { venue }: SendDeps,
-  order: LiveOrder,
-  orderGroupId: string | null,
-): Promise<OrderVerdict> {
+async function sendOnce({ venue }: SendDeps, order: LiveOrder, orderGroupId: string | null) {
   const group = mayRest(order.timeInForce) ? (orderGroupId ?? undefined) : undefined;
   try {
     return readAnswer(await venue.createOrder(toWireOrder(order, group)), order);
@@ -224,12 +220,7 @@ const mayRepeat = (verdict: ChangeVerdict | undefined): boolean =>
   verdict.kind === 'unclear' ||
   (verdict.kind === 'refused' && verdict.isBusy === true);
 
-async function ask(
-  { venue, close }: SendDeps,
-  order: VenueOrderId,
-  remaining: number,
-  signal: AbortSignal,
-): Promise<ChangeVerdict> {
+async function ask({ venue, close }: SendDeps, order: VenueOrderId, remaining: number, signal: AbortSignal) {
   await venue.takeTurn(signal);
   try {
     const answer = await (remaining === 0 ? venue.cancelOrder(order) : venue.decreaseOrder(order, remaining));

@@ -34,7 +34,6 @@ import {
   venueSettlementSchema,
   type ShardTransfer,
   type VenueFillAnswer,
-  type VenueOrder,
   type VenuePosition,
   type VenueSettlement,
   type WireOrder,
@@ -168,10 +167,7 @@ export function createVenue(options: VenueOptions) {
     deleteOrderGroup: (id: string) =>
       write('DELETE', `${GROUPS}/${encodeURIComponent(id)}`, `?exchange_index=${WEATHER_SHARD}`),
     /** `sinceSeconds` is inclusive. Old orders move to the archive, resting ones never do. */
-    async listOrders(
-      { ticker, status, sinceSeconds, isArchived }: OrderFilter,
-      signal: AbortSignal,
-    ): Promise<Rows<VenueOrder>> {
+    async listOrders({ ticker, status, sinceSeconds, isArchived }: OrderFilter, signal: AbortSignal) {
       const query = queryOf({ ticker, status, min_ts: isArchived ? undefined : sinceSeconds });
       const path = isArchived ? '/historical/orders' : '/portfolio/orders';
       const { pages, cutOff } = await readAll(path, query, ordersPageSchema, signal);

@@ -28,10 +28,7 @@ export interface MarketableOrder {
 }
 
 /** Starts at the best price. A fill-or-kill order fills whole or not at all; the caller handles others' remainder. */
-export function matchOrder(
-  book: OrderBook,
-  order: MarketableOrder,
-): { fills: Level[]; filledContracts: number } {
+export function matchOrder(book: OrderBook, order: MarketableOrder) {
   const levels = order.action === 'buy' ? asksOf(book, order.side) : bidsOf(book, order.side);
   const fills: Level[] = [];
   let open = order.contracts;

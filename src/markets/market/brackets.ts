@@ -147,12 +147,7 @@ export function parseBracket(fields: BracketFields): Bracket | undefined {
   return agreesWithTicker(first, fields.ticker) ? first : undefined;
 }
 
-function fromStrikes({
-  strikeType,
-  floorStrike: floor,
-  capStrike: cap,
-  step = 1,
-}: BracketFields): Bracket | undefined {
+function fromStrikes({ strikeType, floorStrike: floor, capStrike: cap, step = 1 }: BracketFields) {
   const isOnStep = (value: number | undefined): value is number =>
     value !== undefined && Math.abs(value / step - Math.round(value / step)) < 1e-6;
   if (strikeType === 'less' && isOnStep(cap)) return bracketOf(null, cap, step);

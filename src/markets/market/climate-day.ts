@@ -59,18 +59,13 @@ function midnightOf(date: string): number {
 }
 
 const recallFormat = createRecall<Intl.DateTimeFormat>(100);
-const recallClock = createRecall<ClockTime>(MAX_KEPT);
-
-interface ClockTime {
-  readonly date: string;
-  readonly hour: number;
-}
+const recallClock = createRecall<ReturnType<typeof readClock>>(MAX_KEPT);
 
 /** Includes daylight saving time. */
-export const clockAt = ({ timeZone }: Pick<Place, 'timeZone'>, at: Date): ClockTime =>
+export const clockAt = ({ timeZone }: Pick<Place, 'timeZone'>, at: Date) =>
   recallClock(`${timeZone} ${at.getTime()}`, () => readClock(timeZone, at));
 
-function readClock(timeZone: string, at: Date): ClockTime {
+function readClock(timeZone: string, at: Date) {
   const fields = { year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit' } as const;
   const clock = recallFormat(
     timeZone,

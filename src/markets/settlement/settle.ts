@@ -195,11 +195,7 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
   const isRecent = (at: number) => Math.abs(clock.now() - at) < RECHECK_MS;
 
   /** @param mayContinue checked between parts of the work; once false, the rest is left to other instances */
-  async function pass(
-    snapshot: Snapshot,
-    signal: AbortSignal,
-    mayContinue: () => Promise<boolean>,
-  ): Promise<SettleReport> {
+  async function pass(snapshot: Snapshot, signal: AbortSignal, mayContinue: () => Promise<boolean>) {
     const report: SettleReport = { events: 0, moved: 0, failed: 0 };
     const now = clock.now();
     ends.forget(isRecent);

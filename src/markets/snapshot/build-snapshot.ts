@@ -72,8 +72,7 @@ export function* buildSnapshotInSteps(
   yield;
   const forecasts = yield* forecastInSteps(inputs, rules, events, before, log);
   yield;
-  const situation = { data, events, forecasts, gates, bankroll: rules.bankroll, at };
-  const signals = yield* makeSignalsInSteps(situation);
+  const signals = yield* makeSignalsInSteps({ data, events, forecasts, gates, bankroll: rules.bankroll, at });
   return Object.freeze({
     sequence,
     asOf: data.fetchedAt,

@@ -15,15 +15,13 @@ const DELETED_AT_ONCE = 5_000;
 /** In a small chart. */
 const MOST_POINTS = 48;
 
-export function createPriceRecorder({
-  db: { orm },
-  store,
-  clock,
-}: {
+interface RecorderDeps {
   db: Pick<Database, 'orm'>;
   store: SnapshotStore;
   clock: Clock;
-}) {
+}
+
+export function createPriceRecorder({ db: { orm }, store, clock }: RecorderDeps) {
   let lastMs = 0;
   return {
     /** From current snapshots only. A time without prices leaves a gap. */

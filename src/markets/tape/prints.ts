@@ -60,18 +60,15 @@ const READS_AT_ONCE = 4;
 /** How long a market is followed: longer than both a fill's observation period and the pause between two reads. */
 const FOLLOWED_MS = 3 * MINUTE_MS;
 
-/** Markets that may be traded are taped whether or not an order is placed. */
-export function createPrintFollower({
-  prints,
-  tickers,
-  clock,
-  log,
-}: {
+interface FollowerDeps {
   prints: Pick<MarketSource, 'readPrints'>;
   tickers: () => readonly string[];
   clock: Clock;
   log: Pick<Logger, 'warn'>;
-}) {
+}
+
+/** Markets that may be traded are taped whether or not an order is placed. */
+export function createPrintFollower({ prints, tickers, clock, log }: FollowerDeps) {
   const stopping = new AbortController();
   /** Until when each market is followed, and when it was last read, in milliseconds. */
   const followed = new Map<string, { untilMs: number; readMs: number }>();

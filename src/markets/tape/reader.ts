@@ -103,10 +103,7 @@ function asHeader(value: object, place: string): TapeHeader {
   return header;
 }
 
-function complete(
-  value: unknown,
-  before: Pick<SnapshotInputs, 'weather' | 'calibration'> | undefined,
-): Pick<TapeEntry, 'inputs' | 'prints'> | undefined {
+function complete(value: unknown, before: Pick<SnapshotInputs, 'weather' | 'calibration'> | undefined) {
   if (!recordSchema.safeParse(value).success) return undefined;
   const { prints = [], ...read } = value as TapeRecord;
   const calibration = read.calibration ?? before?.calibration;

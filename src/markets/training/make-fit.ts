@@ -37,14 +37,9 @@ const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
  * @param runs of one kind
  * @param days number of latest days with data; default: the window for fits over all stations
  */
-export function casesOf(
-  history: KnownHistory,
-  station: Place,
-  runs: readonly KnownRun[],
-  days?: number,
-): Map<number, TrainingCase[]> {
+export function casesOf(history: KnownHistory, station: Place, runs: readonly KnownRun[], days?: number) {
   const byLead = new Map<number, Map<string, KnownRun>>();
-  const reported = new Map<string, Reported | undefined>();
+  const reported = new Map<string, ReturnType<typeof findReport>>();
   for (const run of runs) {
     const { kind, modelRunAt } = run;
     const key = keyOf(run);
@@ -68,8 +63,10 @@ export function casesOf(
   );
 }
 
+type Report = Pick<TrainingCase, 'temperatureF' | 'knownAt'>;
+
 /** Names each field: spreading gives every object its own layout, which takes three times the memory of the values. */
-const caseOf = (run: KnownRun, { temperatureF, knownAt }: Reported['report']): TrainingCase => ({
+const caseOf = (run: KnownRun, { temperatureF, knownAt }: Report): TrainingCase => ({
   model: run.model,
   kind: run.kind,
   stationId: run.stationId,
@@ -87,12 +84,7 @@ const caseOf = (run: KnownRun, { temperatureF, knownAt }: Reported['report']): T
 
 const keyOf = ({ date, hour }: KnownRun): string => (hour === undefined ? date : `${date} ${hour}`);
 
-interface Reported {
-  end: Date;
-  report: Pick<TrainingCase, 'temperatureF' | 'knownAt'>;
-}
-
-function findReport(history: KnownHistory, station: Place, run: KnownRun): Reported | undefined {
+function findReport(history: KnownHistory, station: Place, run: KnownRun) {
   const found = history.reportOf(run);
   if (!found) return undefined;
   const { temperatureF, knownAt } = found;
@@ -112,8 +104,7 @@ const isBetter = (a: KnownRun, b: KnownRun): boolean =>
   hasSpread(a) === hasSpread(b) ? a.modelRunAt.getTime() < b.modelRunAt.getTime() : hasSpread(a);
 
 export function ofLatestDates<T extends { date: string }>(rows: readonly T[], count: number): T[] {
-  const dates = [...new Set(rows.map(({ date }) => date))];
-  const first = dates[count - 1] ?? '';
+  const first = [...new Set(rows.map(({ date }) => date))][count - 1] ?? '';
   return rows.filter(({ date }) => date >= first);
 }
 

@@ -19,11 +19,9 @@ export const noNews: News = Object.freeze({ runs: [], reports: [], hours: [] });
  * Passes only the new parts of a snapshot to `learn`, because runs stay unchanged for hours and reports permanently.
  * @param learn if it fails, the next call passes the same news again
  */
-export function createCollector(
-  learn: (news: News) => Promise<void>,
-): (snapshot: Snapshot | undefined) => Promise<void> {
+export function createCollector(learn: (news: News) => Promise<void>) {
   let seen = new Set<string>();
-  return async (snapshot) => {
+  return async (snapshot: Snapshot | undefined) => {
     if (!snapshot) return learn(noNews);
     const shown = new Set<string>();
     const unseen = <T>(all: readonly T[], keyOf: (each: T) => string): T[] => {

@@ -94,9 +94,6 @@ export function venueReportText({ series, seriesWithMarkets, kinds, notes }: Ven
   const table = [head, ...rows].map((row) =>
     row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]!) : cell.padStart(widths[i]!))).join('  '),
   );
-  const lines = notes.map(
-    ({ kind, name, count, example }) => `  ${kind} ${name}: ${count}, such as ${example}`,
-  );
   return [
     `The venue lists ${series} series in its climate category; ${seriesWithMarkets} have open or future markets.`,
     '',
@@ -105,7 +102,7 @@ export function venueReportText({ series, seriesWithMarkets, kinds, notes }: Ven
     notes.length === 0
       ? 'Everything was read and assigned to a station.'
       : 'Not read, or not assigned to a station:',
-    ...lines,
+    ...notes.map(({ kind, name, count, example }) => `  ${kind} ${name}: ${count}, such as ${example}`),
     '',
   ].join('\n');
 }

@@ -233,20 +233,17 @@ const costsSchema = z.object({
 /** Twenty read tokens a minute. */
 const LIMITS_FRESH_MS = MINUTE_MS;
 
-/** Reads the account's limits each minute. The budget forgets limits that are not read again. */
-export function createLimitReader({
-  client,
-  budget,
-  clock,
-  log,
-}: {
+interface LimitDeps {
   client: KalshiClient;
   budget: VenueBudget;
   clock: Clock;
   log: Pick<Logger, 'warn'>;
-}): (signal: AbortSignal) => Promise<void> {
+}
+
+/** Reads the account's limits each minute. The budget forgets limits that are not read again. */
+export function createLimitReader({ client, budget, clock, log }: LimitDeps) {
   let readAt = -Infinity;
-  return async (signal) => {
+  return async (signal: AbortSignal) => {
     if (!client.isSigned || clock.now() - readAt < LIMITS_FRESH_MS) return;
     readAt = clock.now();
     try {

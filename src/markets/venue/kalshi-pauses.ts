@@ -16,16 +16,14 @@ const windowSchema = z.object({ start_datetime: time, end_datetime: time });
 
 type Trading = Pick<MarketData, 'isTrading' | 'resumesAt' | 'pause'>;
 
-/** Detects pauses from the venue's estimate, its scheduled maintenance, or its documented weekly window. */
-export function createKalshiPauses({
-  client,
-  clock,
-  log,
-}: {
+interface PauseDeps {
   client: KalshiClient;
   clock: Clock;
   log: Logger;
-}) {
+}
+
+/** Detects pauses from the venue's estimate, its scheduled maintenance, or its documented weekly window. */
+export function createKalshiPauses({ client, clock, log }: PauseDeps) {
   let windows: Pause[] = [];
   let readAt = -Infinity;
 

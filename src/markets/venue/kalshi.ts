@@ -87,11 +87,7 @@ interface FindDeps {
  * not affect the others.
  * @throws the first error if no request succeeds
  */
-async function findKalshiMarkets(
-  deps: FindDeps,
-  tickers: readonly string[],
-  signal: AbortSignal,
-): Promise<Found[]> {
+async function findKalshiMarkets(deps: FindDeps, tickers: readonly string[], signal: AbortSignal) {
   // Tickers with other characters are dropped, because tickers are sent as a comma-separated list.
   const named = tickers.filter((ticker) => /^[\w.-]+$/.test(ticker));
   const current = await findAt(deps, '/markets', named, signal);

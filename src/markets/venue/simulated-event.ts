@@ -224,12 +224,7 @@ export function printsOf({ seed }: WorldSeed, state: EventState, { markets, book
 const nextBookTime = (seed: string, { eventTicker, changedAt }: EventState): number =>
   bookTimeOf(seed, eventTicker, changedAt).getTime() + BOOK_MS;
 
-export function* statesWithin(
-  world: WorldSeed,
-  subject: SimulatedSubject,
-  from: Date,
-  until: Date,
-): Generator<EventState> {
+export function* statesWithin(world: WorldSeed, subject: SimulatedSubject, from: Date, until: Date) {
   for (let at = from; at <= until;) {
     const state = eventStateOf(world, subject, at);
     yield state;

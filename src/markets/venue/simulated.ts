@@ -193,11 +193,7 @@ export function createSimulatedSource(
   };
 }
 
-export const readMarketsOf = (
-  world: WorldSeed,
-  subjects: readonly SimulatedSubject[],
-  at: Date,
-): MarketData =>
+export const readMarketsOf = (world: WorldSeed, subjects: readonly SimulatedSubject[], at: Date) =>
   toData(
     subjects.map((subject) => listEvent(world, eventStateOf(world, subject, at))),
     at,

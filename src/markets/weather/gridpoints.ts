@@ -36,8 +36,6 @@ const gridSchema = z.looseObject({
     minTemperature: z.unknown().optional(),
   }),
 });
-
-type Grid = z.output<typeof gridSchema>['properties'];
 type Point = z.output<typeof pointSchema>['properties'];
 
 const INTERVAL = /^(.+)\/P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?$/;
@@ -55,7 +53,7 @@ function readInterval(text: string): { startMs: number; hours: number } | undefi
 
 /** An interval belongs to the climate day of its middle. Intervals that are not about half a day are skipped. */
 export function readGrid(
-  grid: Grid,
+  grid: z.output<typeof gridSchema>['properties'],
   { station, fetchedAt, leaveOut }: { station: Station; fetchedAt: Date; leaveOut: LeaveOut },
 ): DayEnsemble[] {
   const modelRunAt = new Date(Math.min(Date.parse(grid.updateTime), fetchedAt.getTime()));
@@ -96,16 +94,14 @@ const POINT_LASTS_MS = DAY_MS;
 /** Maximum lead of a forecast; days further ahead have no markets. */
 const FURTHEST_MS = 3 * DAY_MS;
 
-/** Requests 24 stations once an hour, and their grid points once a day: 600 requests a day. */
-export function createGridpoints({
-  baseUrl,
-  clock,
-  log,
-}: {
+interface GridpointOptions {
   baseUrl: string;
   clock: Clock;
   log?: Pick<Logger, 'warn'>;
-}): PlaceForecasts {
+}
+
+/** Requests 24 stations once an hour, and their grid points once a day: 600 requests a day. */
+export function createGridpoints({ baseUrl, clock, log }: GridpointOptions): PlaceForecasts {
   const points = new Map<string, Point & { untilMs: number }>();
   const headers = { 'user-agent': NWS_USER_AGENT, accept: 'application/geo+json' };
 
@@ -123,17 +119,15 @@ export function createGridpoints({
     clock,
     log,
     async ask(station, signal, leaveOut) {
-      const point = await findPoint(station, signal);
-      const { gridId, gridX, gridY } = point;
+      const { gridId, gridX, gridY } = await findPoint(station, signal);
       const url = `${baseUrl}/gridpoints/${gridId}/${gridX},${gridY}`;
       try {
         const { properties: grid } = await readJson({ url, headers, schema: gridSchema, signal });
         if (grid.gridId !== gridId || (grid.gridX ?? gridX) !== gridX || (grid.gridY ?? gridY) !== gridY)
           throw new UnexpectedAnswerError(url, `the grid is ${grid.gridId}, not ${gridId}`);
         const fetchedAt = new Date(clock.now());
-        const furthestMs = fetchedAt.getTime() + FURTHEST_MS;
         return readGrid(grid, { station, fetchedAt, leaveOut }).filter(
-          ({ date }) => Date.parse(date) < furthestMs,
+          ({ date }) => Date.parse(date) < fetchedAt.getTime() + FURTHEST_MS,
         );
       } catch (error) {
         // The grid may have moved, so the grid point is requested again.

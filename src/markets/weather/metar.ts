@@ -93,10 +93,7 @@ const NEIGHBOUR_C = { same: 5, possible: 15 };
  * the same. Without other temperatures in these hours, the neighbours alone decide. Extremes are doubtful if
  * an hour of their period is outside them, or if they are farther from its hours than the gaps between these allow.
  */
-export function sortByDoubt(
-  readings: readonly Reading[],
-  neighbours: readonly Reading[] = [],
-): { trusted: Reading[]; doubtful: Reading[] } {
+export function sortByDoubt(readings: readonly Reading[], neighbours: readonly Reading[] = []) {
   const singles = readings.filter(isSingle);
   const periods = readings.filter((each) => !isSingle(each));
   const isIncluded = ({ at, highestC }: Reading): boolean =>

@@ -1,7 +1,7 @@
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { climateDayOf } from '../market/climate-day.js';
 import { findStation } from '../market/stations.js';
-import { meanOf, type MinuteBound, type MinuteLevel, type ObservedExtreme } from './weather.js';
+import { meanOf, type MinuteLevel, type ObservedExtreme } from './weather.js';
 
 /** As the venue's index lists a member. */
 export interface MemberReading {
@@ -13,12 +13,10 @@ export interface MemberReading {
   code: string;
 }
 
-type Verdict = 'ok' | 'pending' | 'rejected';
-
 interface Minute {
   /** Whole degrees; NaN if rejected. */
   celsius: number;
-  verdict: Verdict;
+  verdict: 'ok' | 'pending' | 'rejected';
 }
 
 const rejected: Minute = { celsius: NaN, verdict: 'rejected' };
@@ -165,10 +163,7 @@ const trustedOf = (minutes: readonly [number, Minute][], report: Report): [numbe
   });
 
 /** The first minute with the extreme reading. */
-function boundOf(
-  kind: 'daily_maximum' | 'daily_minimum',
-  trusted: readonly [number, number][],
-): Omit<MinuteBound, 'level'> | undefined {
+function boundOf(kind: 'daily_maximum' | 'daily_minimum', trusted: readonly [number, number][]) {
   const all = trusted.map(([, celsius]) => celsius);
   const most = (kind === 'daily_maximum' ? Math.max : Math.min)(...all);
   const first = trusted[all.indexOf(most)];

@@ -76,17 +76,13 @@ export const targetsOn = (place: Place, date: string): Target[] =>
  * Reads a target from hourly series; null if a value is missing, because it might have been the day's peak.
  * @param time of each value, seconds since 1970, an hour apart
  */
-export function targetReader(
-  place: Place,
-  { kind, date, hour }: Target,
-  time: readonly number[],
-): (values: readonly (number | null)[]) => number | null {
+export function targetReader(place: Place, { kind, date, hour }: Target, time: readonly number[]) {
   const isHour = kind === 'hourly';
   const start = (isHour ? hourOf(place, date, hour!) : climateDayOf(place, date).start).getTime() / 1000;
   const first = time.indexOf(start);
   const end = first + (isHour ? 1 : 24);
   const isThere = first >= 0 && time[end - 1] === start + ((end - 1 - first) * HOUR_MS) / 1000;
-  return (values) => {
+  return (values: readonly (number | null)[]) => {
     if (!isThere) return null;
     const wanted = values.slice(first, end);
     if (wanted.includes(null)) return null;

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import type { WorkContext } from '../../core/http/context.js';
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { addDays, climateDayAt, climateDayOf, clockAt } from '../market/climate-day.js';
-import type { Target } from '../market/market.js';
 import type { VenueNote } from '../market/source.js';
 import { isStation } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
@@ -194,11 +193,7 @@ function toRuns(
   place: Place,
   { hourly }: z.output<typeof locationSchema>,
   at: Date,
-): {
-  runs: (Target & Pick<DayEnsemble, 'membersF' | 'curveF'>)[];
-  problems: string[];
-  isBroken: boolean;
-} {
+) {
   const { time, ...columns } = hourly as { time: number[] } & Record<string, (number | null)[] | null>;
   const asked = Object.entries(columns).filter(([name]) => /^temperature_2m(_member\d+)?$/.test(name));
   const broken = asked.filter(([, values]) => values?.length !== time.length).map(([name]) => name);
@@ -255,10 +250,7 @@ const FURTHER_LAST_MS = 9 * HOUR_MS;
 const OLDEST_RUN_MS = DAY_MS;
 
 /** Polls a further model. Never rejects; logs a failure once. */
-function createFurtherModel(
-  model: OnlineModel & { model: string },
-  hosts: Hosts,
-): (signal: AbortSignal) => Promise<Runs> {
+function createFurtherModel(model: OnlineModel & { model: string }, hosts: Hosts) {
   const { clock, log } = hosts;
   const missing = (why: string): Runs => ({ ensembles: [], notes: notesOfMissing(model.model, [why]) });
   const poll = createPoll(
@@ -267,7 +259,7 @@ function createFurtherModel(
     (signal) => readEnsembles(model, hosts, signal),
     FURTHER_PAUSE_MS,
   );
-  return async (signal) => {
+  return async (signal: AbortSignal) => {
     const { value: found, readMs, problem, isNews } = await poll(signal);
     if (isNews)
       log.warn({ err: problem, model: model.model }, 'a model could not be read; the others are used');

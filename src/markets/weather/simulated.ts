@@ -125,11 +125,7 @@ export function readWeatherOf(
 }
 
 /** Returns the extreme so far from the last available report; for an hour, its temperature once available. */
-function observe(
-  weather: SimulatedWeather,
-  subject: SimulatedSubject,
-  at: Date,
-): Pick<ObservedExtreme, 'extremeF' | 'observedAt' | 'hoursF'> | undefined {
+function observe(weather: SimulatedWeather, subject: SimulatedSubject, at: Date) {
   const { kind, station, date, span } = subject;
   if (kind === 'hourly')
     return at.getTime() - span.end.getTime() < INDEX_TAKES_MS

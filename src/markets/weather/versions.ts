@@ -33,8 +33,7 @@ export function seenVersions(
   { since, asOf }: { since: string; asOf: string },
 ) {
   const named = groupBy(stated, ({ model }) => model);
-  const all = [...new Set([...models, ...named.keys()])];
-  return all.flatMap((model) => {
+  return [...new Set([...models, ...named.keys()])].flatMap((model) => {
     const own = named.get(model) ?? [];
     const states = own.some(({ version }) => version !== null);
     const versions = states ? own : (knownVersions[model] ?? []);

@@ -93,10 +93,7 @@ const HOURS = 24;
 const NEAR_HOUR_MS = { before: 15 * MINUTE_MS, after: 10 * MINUTE_MS };
 
 /** Returns the temperature at each hour of a climate day from the nearest report; null if no report is near it. */
-export function hourlyTemperatures(
-  dayStart: Date,
-  reports: readonly { at: Date; temperatureF: number }[],
-): (number | null)[] {
+export function hourlyTemperatures(dayStart: Date, reports: readonly { at: Date; temperatureF: number }[]) {
   return Array.from({ length: HOURS }, (_, hour) => {
     const hourMs = dayStart.getTime() + hour * HOUR_MS;
     let nearest: { offMs: number; temperatureF: number } | undefined;

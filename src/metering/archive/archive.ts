@@ -69,11 +69,7 @@ export async function* eachOrganization(orm: Orm, orgId: string | undefined) {
   }
 }
 
-export async function* eachOpenMonth(
-  orm: Orm,
-  before: string,
-  orgId: string | undefined,
-): AsyncGenerator<OpenMonth> {
+export async function* eachOpenMonth(orm: Orm, before: string, orgId: string | undefined) {
   for await (const { id, slug } of eachOrganization(orm, orgId))
     for (const month of await listOpenMonths(orm, id, before)) yield { ...month, slug };
 }

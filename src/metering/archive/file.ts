@@ -26,21 +26,11 @@ export function addTo(sums: Map<string, Sum>, name: string, quantity: string, ev
   }
 }
 
-export interface WrittenFile {
-  /** Relative to the archive folder. Ends with the start of the hash, so no file overwrites another. */
-  file: string;
-  sha256: string;
-  bytes: number;
-}
-
 /** All or nothing: the name appears once the contents are on disk. Each piece is a gzip member, which bounds memory. */
-export async function writePieces(
-  dir: string,
-  base: string,
-  pieces: AsyncIterable<string>,
-): Promise<WrittenFile> {
+export async function writePieces(dir: string, base: string, pieces: AsyncIterable<string>) {
   const hash = createHash('sha256');
-  const written: WrittenFile = { file: '', sha256: '', bytes: 0 };
+  /** Relative to the archive folder. The name ends with the start of the hash, so no file overwrites another. */
+  const written = { file: '', sha256: '', bytes: 0 };
   await writeWhole(dir, base, async (write) => {
     for await (const piece of pieces) {
       const packed = gzipSync(piece, { level: 3 });

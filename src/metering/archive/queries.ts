@@ -45,21 +45,13 @@ const inMonth = ({ orgId, period, livemode }: Month, productId: SQL, time: SQL, 
   sql`${of}org_id = ${orgId}::uuid and ${of}product_id = ${productId} and ${of}livemode = ${livemode}
     and ${time} >= ${period}::timestamp at time zone 'UTC' and ${time} < (${period}::date + interval '1 month') at time zone 'UTC'`;
 
-export const listOrganizations = (
-  orm: Orm,
-  orgId: string | undefined,
-  after: string,
-  limit: number,
-): Promise<{ id: string; slug: string }[]> =>
-  queryRows(orm)`select id::text, slug from organizations
+export const listOrganizations = (orm: Orm, orgId: string | undefined, after: string, limit: number) =>
+  queryRows(orm)<{ id: string; slug: string }>`select id::text, slug from organizations
     where slug > ${after} ${orgId === undefined ? sql`` : sql`and id = ${orgId}::uuid`} order by slug limit ${limit}`;
 
-export const listOpenMonths = (
-  orm: Orm,
-  orgId: string,
-  before: string,
-): Promise<(Month & { events: number })[]> =>
-  queryRows(orm)`select t.org_id::text as "orgId", t.period::text, t.livemode, sum(t.events)::float8 as events
+export const listOpenMonths = (orm: Orm, orgId: string, before: string) =>
+  queryRows(orm)<Month & { events: number }>`
+    select t.org_id::text as "orgId", t.period::text, t.livemode, sum(t.events)::float8 as events
     from usage_totals t
     left join usage_archives a on a.org_id = t.org_id and a.period = t.period and a.livemode = t.livemode
     where t.org_id = ${orgId}::uuid and t.period < ${before}::date and a.state is distinct from 'archived'

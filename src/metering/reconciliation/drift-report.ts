@@ -27,15 +27,12 @@ const lostSettlements = (rows: LostSettlement[]): string[] =>
 function section(title: string, rows: DriftRow[], period: string, recorded: string): string[] {
   const hasKeys = rows.some(({ apiKeyId }) => apiKeyId !== null);
   const hasParts = rows.some(({ part }) => part !== '');
-  const place = {
-    organization: 'organization',
-    product: 'product',
-    [period]: 'period',
-    mode: modeOf,
-  } as const;
   return toTable(title, rows, {
     texts: {
-      ...place,
+      organization: 'organization',
+      product: 'product',
+      [period]: 'period',
+      mode: modeOf,
       metric: 'metric',
       ...(hasParts && { part: (row) => row.part.replaceAll(/\p{Cc}/gu, ' / ') }),
       ...(hasKeys && { key: (row) => row.apiKey ?? '' }),

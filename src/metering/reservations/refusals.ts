@@ -7,7 +7,6 @@ import { SECOND_MS } from '../../core/time.js';
 import { findFreeTimes, type Subject } from '../entitlements/limit-queries.js';
 import { endOfWindow, limitJson, remainingOf, takenOf, type LimitState } from '../entitlements/limits.js';
 import { brokenProductRule } from '../ingestion/rules.js';
-import type { RefusedLimit } from '../thresholds/thresholds.js';
 
 export interface ReserveRequest {
   hashedSecret: string;
@@ -49,12 +48,6 @@ export interface SubjectLimits {
   heldUntilMs: number | undefined;
 }
 
-interface SubjectRefusal extends RefusedLimit {
-  /** Index of the request. */
-  i: number;
-  verdict: ReservationVerdict;
-}
-
 /** With this flush's earlier holds and `more` added. */
 export function limitsWith(
   { number, before, ownNumber, ownBefore, request }: ReservationVerdict,
@@ -74,11 +67,8 @@ export function limitsWith(
   ];
 }
 
-/** Those that left no room. */
-export const findRefused = (
-  verdicts: ReservationVerdict[],
-  limits: Map<string, SubjectLimits>,
-): SubjectRefusal[] =>
+/** Those that left no room. `i` is the index of the request. */
+export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, SubjectLimits>) =>
   verdicts.flatMap((verdict, i) => {
     if (verdict.outcome !== 'limit_reached') return [];
     const { subject, request } = verdict;
@@ -96,7 +86,7 @@ export const findRefused = (
 /** By the request's index. Names the limit with the least room, what remains, and when there will be enough. */
 export async function explainRefusals(
   { run }: Pick<ShardGroup, 'run'>,
-  refused: SubjectRefusal[],
+  refused: ReturnType<typeof findRefused>,
   limits: Map<string, SubjectLimits>,
   nowMs: number,
 ): Promise<Map<number, AppError>> {

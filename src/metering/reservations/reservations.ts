@@ -40,10 +40,7 @@ import type { ReservationStatus } from './table.js';
 /** Quantities are exact decimals. */
 export type Reservation = ReturnType<typeof toReservation>;
 
-export function stateOf(
-  { settledAtMs, releasedAtMs, expiresAtMs }: Reservation,
-  nowMs: number,
-): ReservationStatus {
+export function stateOf({ settledAtMs, releasedAtMs, expiresAtMs }: Reservation, nowMs: number) {
   if (settledAtMs !== null) return 'settled';
   if (releasedAtMs !== null) return 'released';
   return expiresAtMs > nowMs ? 'held' : 'expired';
@@ -178,11 +175,7 @@ interface DecideDeps {
   extendedPairs: ExtendedPairs;
 }
 
-async function decideAll(
-  group: ShardGroup,
-  requests: ReserveRequest[],
-  deps: DecideDeps,
-): Promise<Decision[]> {
+async function decideAll(group: ShardGroup, requests: ReserveRequest[], deps: DecideDeps) {
   const decisions: Decision[] = [];
   let open = requests.map((request, place) => ({ request, place }));
   for (let round = 0; open.length > 0 && round < MAX_ROUNDS; round++) {
@@ -322,12 +315,9 @@ function toReserved(verdict: ReservationVerdict, limits: Map<string, SubjectLimi
   };
 }
 
-async function findKnown(
-  { run }: ShardGroup,
-  verdicts: ReservationVerdict[],
-): Promise<Map<number, Reservation>> {
+async function findKnown({ run }: ShardGroup, verdicts: ReservationVerdict[]) {
   const places = verdicts.flatMap(({ outcome }, i) => (outcome === 'repeated' ? [i] : []));
-  if (places.length === 0) return new Map();
+  if (places.length === 0) return new Map<number, Reservation>();
   const own = places.flatMap((i) => {
     const { subject, knownId: id } = verdicts[i]!;
     return [true, false].map((livemode) => ({ i, orgId: subject.orgId, id, livemode }));
@@ -339,11 +329,7 @@ async function findKnown(
   return new Map(rows.map((row) => [own[Number(row.place)]!.i, toReservation(row)]));
 }
 
-function toRepeat(
-  verdict: ReservationVerdict,
-  known: Reservation,
-  limits: Map<string, SubjectLimits>,
-): Decision {
+function toRepeat(verdict: ReservationVerdict, known: Reservation, limits: Map<string, SubjectLimits>) {
   const { request, subject } = verdict;
   const isSame =
     known.livemode === subject.livemode &&

@@ -173,11 +173,7 @@ function toVerdict(row: SettlementRow) {
   };
 }
 
-function toError(
-  outcome: string,
-  { productSlug }: Reservation,
-  maxQuantity: string | null,
-): AppError | undefined {
+function toError(outcome: string, { productSlug }: Reservation, maxQuantity: string | null) {
   switch (outcome) {
     case 'settled':
     case 'repeated':

@@ -1,7 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { byService, change, recordAudit } from '../../accounts/audit/audit.js';
 import type { Orm } from '../../core/db/client.js';
-import type { Comparison } from '../../core/db/reconciliation.js';
 import { queryRow, queryRows } from '../../core/db/sql.js';
 import { exact } from '../../core/http/json.js';
 import { modeOf, toTable } from '../../core/text-table.js';
@@ -132,11 +131,7 @@ export async function decideUnknown(orm: Orm, clock: Clock, identifier: string, 
   });
 }
 
-export async function compareStripe(
-  orm: Orm,
-  clock: Clock,
-  orgId: string | undefined,
-): Promise<Omit<Comparison, 'repair'>> {
+export async function compareStripe(orm: Orm, clock: Clock, orgId: string | undefined) {
   const differences = await findDifferences(
     orm,
     new Date(Math.floor((clock.now() - SETTLED_AFTER_MS) / HOUR_MS) * HOUR_MS),

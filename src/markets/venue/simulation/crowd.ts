@@ -78,11 +78,7 @@ function leanAt(at: Date, noticedAt: Date | undefined): number {
   return LASTING_LEAN + (EARLY_LEAN - LASTING_LEAN) * unnoticed;
 }
 
-function soFar(
-  weather: SimulatedWeather,
-  { kind, station, date }: SimulatedSubject,
-  at: Date,
-): number | null {
+function soFar(weather: SimulatedWeather, { kind, station, date }: SimulatedSubject, at: Date) {
   if (kind === 'hourly') return null;
   return kind === 'daily_maximum'
     ? weather.runningMaximum(station, date, at)

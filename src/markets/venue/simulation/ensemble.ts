@@ -42,11 +42,7 @@ const maximumBiasF: Readonly<Record<string, number>> = {
 const MINIMUM_BIAS = -0.6;
 
 /** Returns the warm bias of the members in °F. An hour's bias lies between the night's and the afternoon's. */
-export function gridBiasF({
-  kind,
-  station,
-  span,
-}: Pick<SimulatedSubject, 'kind' | 'station' | 'span'>): number {
+export function gridBiasF({ kind, station, span }: Pick<SimulatedSubject, 'kind' | 'station' | 'span'>) {
   const maximumBias = maximumBiasF[cityStationOf(station).id] ?? 0;
   if (kind === 'daily_maximum') return maximumBias;
   if (kind === 'daily_minimum') return MINIMUM_BIAS * maximumBias;
@@ -101,11 +97,7 @@ export function readModels(
 }
 
 /** Returns the ensemble's mean in °F without its bias. */
-export function readEnsemble(
-  weather: Pick<Ensembles, 'members'>,
-  subject: SimulatedSubject,
-  runAt: Date,
-): number {
+export function readEnsemble(weather: Pick<Ensembles, 'members'>, subject: SimulatedSubject, runAt: Date) {
   const members = weather.members(subject, runAt);
   return members.reduce((sum, member) => sum + member, 0) / members.length - gridBiasF(subject);
 }

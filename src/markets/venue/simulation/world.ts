@@ -57,10 +57,7 @@ export const hourSubject = (station: Place, date: string, hour: number): Simulat
   span: spanOf(station, { date, hour }),
 });
 
-export const subjectsOf = (
-  days: readonly StationDay[],
-  kinds: Selection['kinds'] = everything.kinds,
-): SimulatedSubject[] =>
+export const subjectsOf = (days: readonly StationDay[], kinds: Selection['kinds'] = everything.kinds) =>
   [...new Set(days.map(({ station }) => station))].flatMap((station) =>
     kinds
       .filter((kind) => kind !== 'hourly')

@@ -131,8 +131,7 @@ export function createKalshiChanges({ keepBooks, clock }: { keepBooks: () => Kep
       if (kept.lateSince !== undefined) for (const ticker of active) doubts.set(ticker, kept.lateSince);
       for (const [ticker, { receivedAt }] of lives) if (receivedAt < beganAt) lives.delete(ticker);
       kept.follow(active);
-      const signal = stopping.signal;
-      comparing ??= compareBooks(kept, books, readAgain, signal)
+      comparing ??= compareBooks(kept, books, readAgain, stopping.signal)
         // A failed read proves nothing about the books, and the source monitors its own reads.
         .catch(() => undefined)
         .finally(() => (comparing = undefined));

@@ -34,10 +34,7 @@ export function createRepairs(pauseMs: number) {
     },
     condemn: (sid: number) => void (of(sid).isCondemned = true),
     forget: (sid: number) => void bySid.delete(sid),
-    next(
-      sid: number,
-      { doubtful, all }: { doubtful: number; all: number },
-    ): 'snapshot' | 'resubscribe' | undefined {
+    next(sid: number, { doubtful, all }: { doubtful: number; all: number }) {
       const repair = of(sid);
       const at = performance.now();
       if (doubtful === 0 && !repair.isCondemned) {

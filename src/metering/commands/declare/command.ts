@@ -58,13 +58,6 @@ ${environment}
 Exit status: 0 the service has what the file says, 1 something differs (with --dry-run), was kept or was refused, 2 the file
 or a flag is not valid, or the service cannot be read.`;
 
-interface ApplyFlags {
-  url?: string;
-  dryRun?: boolean;
-  prune?: boolean;
-  secrets?: string;
-}
-
 const createApplyCommand = (): Command =>
   new Command('apply')
     .description(
@@ -81,7 +74,12 @@ const createApplyCommand = (): Command =>
     .addHelpText('after', applyHelp);
 
 export const runApplyCommand = (terminal: DeclareTerminal): Promise<number> =>
-  runCommand<ApplyFlags>(
+  runCommand<{
+    url?: string;
+    dryRun?: boolean;
+    prune?: boolean;
+    secrets?: string;
+  }>(
     createApplyCommand(),
     terminal,
     async ({ url, dryRun = false, prune = false, secrets }, [path]) => {

@@ -17,11 +17,7 @@ type Row = Line[];
  * everything after it, and calling it row by row is 13 times slower.
  * @throws CommandError if the header is unusable or lacks a required column
  */
-export async function* readCsv(
-  input: Input,
-  delimiter: string | undefined,
-  needed: readonly MappedColumn[],
-): AsyncGenerator<SourceRecord[]> {
+export async function* readCsv(input: Input, delimiter: string | undefined, needed: readonly MappedColumn[]) {
   const readRows = createRowReader(delimiter, needed);
   let before = 0;
   let open: Line[] = [];
@@ -82,10 +78,7 @@ function endOf(lines: Line[], first: number, isEnd: boolean): number | undefined
 /** Excel's own first line names the delimiter. */
 const separatorLine = /^sep=([^"\r])\r?$/i;
 
-function createRowReader(
-  given: string | undefined,
-  needed: readonly MappedColumn[],
-): (rows: Row[]) => SourceRecord[] {
+function createRowReader(given: string | undefined, needed: readonly MappedColumn[]) {
   let header: string[] | undefined;
   let delimiter = given ?? ',';
   let isOwn = false;
@@ -134,7 +127,7 @@ function createRowReader(
     return isOwn ? { ...record, value: readOwnRow(value), isOwnExport: true } : { ...record, value };
   }
 
-  return (rows) => {
+  return (rows: Row[]) => {
     const good = rows.filter((row) => row[0]!.problem === undefined);
     const separator = header === undefined ? separatorLine.exec(rows[0]?.[0]?.text ?? '')?.[1] : undefined;
     if (separator !== undefined) {

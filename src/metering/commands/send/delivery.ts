@@ -43,10 +43,7 @@ const LOOK_UP_SIZE = 500;
 const LOOK_UP_TIMEOUT_MS = 5_000;
 
 /** Undefined without events, or if the API key lacks the scope. */
-export async function lookUpEvents(
-  client: GaugeClient,
-  events: readonly OutgoingEvent[],
-): Promise<LostAnswer | undefined> {
+export async function lookUpEvents(client: GaugeClient, events: readonly OutgoingEvent[]) {
   const records = events.length;
   if (records === 0) return undefined;
   const signal = AbortSignal.timeout(LOOK_UP_TIMEOUT_MS);

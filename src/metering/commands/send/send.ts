@@ -1,5 +1,5 @@
 import { createGaugeClient, type GaugeClient } from '../../../client/client.js';
-import { createPost, DeliveryError, REQUEST_TIMEOUT_MS, type Post } from '../../../client/delivery.js';
+import { createPost, DeliveryError, REQUEST_TIMEOUT_MS } from '../../../client/delivery.js';
 import { describeProxy } from '../../../core/http/proxy.js';
 import { formatCount, formatDecimal } from '../../../core/pages/format.js';
 import { monthOf, systemClock } from '../../../core/time.js';
@@ -154,10 +154,7 @@ function openClient({ url, key, sender, organization, livemode }: SendOptions): 
   return organization === undefined ? client : client.forOrganization(organization);
 }
 
-function openPost(
-  client: GaugeClient,
-  { options, surroundings, signal, progress, unanswered }: PostParts,
-): Post {
+function openPost(client: GaugeClient, { options, surroundings, signal, progress, unanswered }: PostParts) {
   const { backoffMs = 250, silentMs = SILENT_MS } = surroundings;
   let lastReport = { reason: '', at: 0 };
   return createPost({
