@@ -33,7 +33,12 @@ import { manyUsageRoutes } from './ingestion/many-routes.js';
 import { verifyRoutes } from './entitlements/verify-routes.js';
 import { createMeteringMetrics } from './metrics.js';
 import { createEndingMessages } from './notices/endings.js';
-import { createCapNotices, createCreditAlerts, deleteOldNotices } from './notices/notices.js';
+import {
+  createBalanceAlerts,
+  createCapNotices,
+  createCreditAlerts,
+  deleteOldNotices,
+} from './notices/notices.js';
 import { alertPages } from './notices/pages.js';
 import { createOwnMeteringReader } from './own-values.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
@@ -188,4 +193,5 @@ const noticeJobs = (context: Context): Job[] => [
   { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages(context) },
   { name: 'report-caps', schedule: '20 * * * * *', run: createCapNotices(context) },
   { name: 'report-credit-alerts', schedule: '50 * * * * *', run: createCreditAlerts(context) },
+  { name: 'report-balance-alerts', schedule: '55 * * * * *', run: createBalanceAlerts(context) },
 ];

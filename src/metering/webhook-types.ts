@@ -44,9 +44,14 @@ export function sayUse({
   level,
   cap,
   used,
+  balance,
   at,
-}: Record<'product' | 'metric' | 'cap', string | null> & { level: string; used: string; at: Date }) {
-  const quantity = formatDecimal(used);
+}: Record<'product' | 'metric' | 'cap' | 'used' | 'balance', string | null> & { level: string; at: Date }) {
+  if (balance !== null) {
+    const subject = `Fewer than ${formatDecimal(level)} credits left`;
+    return { subject, text: `${subject}: ${formatDecimal(balance)}.` };
+  }
+  const quantity = formatDecimal(used ?? '0');
   if (product === null || cap === null) {
     const subject = `More than ${formatDecimal(level)} credits burned on ${formatDay(at)}`;
     return { subject, text: `${subject} (UTC): ${quantity} so far.` };
@@ -104,7 +109,10 @@ export const meteringTypes = {
       metric: useFields.metric.nullable().describe('`null` for credits.'),
       level: z.int().describe('Percent of `cap`, or credits.'),
       cap: exactField('Units per calendar month.').nullable().describe('`null` for credits.'),
-      used: exactField('Units used in the window, or credits burned in it.'),
+      used: exactField('Units used in the window, or credits burned in it.')
+        .nullable()
+        .describe('`null` for credits left.'),
+      balance: signedField('Credits left.').nullable().describe('`null` for other alerts.'),
       windowStart: timeField('Inclusive.'),
       windowEnd: timeField('Exclusive.'),
     }),

@@ -91,7 +91,7 @@ const isReported = sql`coalesce(l.level < a.reached or a.reached is null and l.l
  * reached. Before its first grant begins, an account has reached none unless it is overdrawn.
  * @param orgId SQL; a constant if a sharded database must find the shard from it
  */
-const stateOf = (t: GroupTables, at: string, orgId: SQL): SQL => sql`
+export const stateOf = (t: GroupTables, at: string, orgId: SQL): SQL => sql`
   -- Not called for an Organization without an account, because the function refuses nulls.
   left join lateral (
     select b.* from gauge_burn(${sql.raw(accountOf('a'))}, '{}', '{}', '{}', ${at}::timestamptz) b where a.org_id is not null offset 0

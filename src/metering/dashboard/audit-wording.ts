@@ -139,7 +139,8 @@ const credits = (amount: string, entry?: LoggedAction): string =>
   `${amount === '' ? '' : `${formatDecimal(amount)} `}${entry ? mode(entry) : ''}credit${amount === '1' ? '' : 's'}`;
 
 function alertLevel(entry: LoggedAction) {
-  const percent = fieldOf(entry.details, 'percent');
+  const [percent, left] = ['percent', 'creditsLeft'].map((name) => fieldOf(entry.details, name));
+  if (typeof left === 'number') return say`${credits(String(left))} left`;
   return typeof percent === 'number'
     ? say`${`${percent}%`} of the cap of ${target(entry)}`
     : say`${credits(String(fieldOf(entry.details, 'credits')))} a day`;

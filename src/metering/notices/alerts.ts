@@ -11,22 +11,25 @@ import { formatDecimal } from '../../core/pages/format.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
 import { NOBODY } from '../credits/table.js';
 import { monthlyCap } from '../entitlements/table.js';
-import { usageAlerts } from './table.js';
+import { CREDITS_LEFT, usageAlerts } from './table.js';
 
 const MAX_ALERTS = 20;
 const MAX_PERCENT = 1_000;
 
-/** A product's alert is on its cap, any other on the credits burned in a day. */
+/** A product's alert is on its cap, any other on the credits left or burned in a day. */
 export interface Alert {
   id: string;
   productSlug: string | null;
   productName: string | null;
+  isOnLeft: boolean;
   level: number;
   firedAt: string | null;
 }
 
 export const listAlerts = (orm: Orm, orgId: string): Promise<Alert[]> =>
-  queryRows(orm)`select a.id, p.slug as "productSlug", p.name as "productName", a.level, (
+  queryRows(
+    orm,
+  )`select a.id, p.slug as "productSlug", p.name as "productName", a.product_id = ${CREDITS_LEFT} as "isOnLeft", a.level, (
         select ${timeText(sql`max(n.at)`)} from cap_notices n
         where n.org_id = ${orgId}::uuid and n.product_id = a.product_id and n.level = a.level and n.at >= a.created_at
       ) as "firedAt"
@@ -67,6 +70,9 @@ export async function listDailyBurns(orm: Orm, orgId: string, now: Date): Promis
   return [...Array<number>(PAST_DAYS - days.length).fill(0), ...days].toSorted((a, b) => a - b);
 }
 
+/** In place of a product's slug. */
+export const ON_LEFT = ':left';
+
 /** Nothing changes if there is one already. The author's authority holds the Organization's lock. */
 export async function addAlert(
   tx: Tx,
@@ -74,14 +80,14 @@ export async function addAlert(
   { cap: slug, level }: { cap?: string | undefined; level: number },
   source: Source,
 ): Promise<void> {
-  const capped = slug === undefined ? [] : await listCapped(tx, orgId, source.at);
+  const isOfProduct = slug !== undefined && slug !== ON_LEFT;
+  const capped = isOfProduct ? await listCapped(tx, orgId, source.at) : [];
   const product = capped.find((each) => each.slug === slug);
-  if (slug !== undefined && !product)
-    throw fieldError('cap', 'has no monthly cap. Choose a product that has one');
+  if (isOfProduct && !product) throw fieldError('cap', 'has no monthly cap. Choose a product that has one');
   if (product && level > MAX_PERCENT)
     throw fieldError('level', `must be at most ${formatDecimal(MAX_PERCENT)}, in percent of the cap`);
   const existing = await tx.select().from(usageAlerts).where(eq(usageAlerts.orgId, orgId));
-  const productId = product?.id ?? NOBODY;
+  const productId = product?.id ?? (slug === ON_LEFT ? CREDITS_LEFT : NOBODY);
   if (existing.some((alert) => alert.productId === productId && alert.level === level)) return;
   if (existing.length >= MAX_ALERTS)
     throw new AppError('invalid_request', `An Organization can have at most ${MAX_ALERTS} alerts.`);
@@ -104,6 +110,8 @@ async function audit(
   source: Source,
 ): Promise<void> {
   const product = await queryRow(tx)<{ slug: string }>`select slug from products where id = ${productId}`;
-  const details = product ? { percent: level } : { credits: level };
+  const details = product
+    ? { percent: level }
+    : { [productId === CREDITS_LEFT ? 'creditsLeft' : 'credits']: level };
   await recordAudit(tx, orgId, { ...source, action, target: product?.slug ?? 'credits', details });
 }

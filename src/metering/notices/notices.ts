@@ -19,7 +19,8 @@ import { DAY_MS, MINUTE_MS, monthOf, monthRange } from '../../core/time.js';
 import { NOBODY } from '../credits/table.js';
 import { monthlyCap } from '../entitlements/table.js';
 import { sayUse } from '../webhook-types.js';
-import { capNotices, usageAlerts } from './table.js';
+import { stateOf } from '../credit-grants/watch.js';
+import { capNotices, CREDITS_LEFT, usageAlerts } from './table.js';
 
 export type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };
 
@@ -29,7 +30,7 @@ const MAX_RECIPIENTS = 100;
 /** Months that ended earlier are no longer reported. */
 const KEPT_MS = 90 * DAY_MS;
 
-/** A product's usage of its cap in the current month, or the credits burned in the current day. */
+/** A product's usage of its cap in the current month, the credits burned in the current day, or those left. */
 interface Use extends Record<string, unknown> {
   orgId: string;
   productId: string;
@@ -37,6 +38,9 @@ interface Use extends Record<string, unknown> {
   /** Null for credits. */
   product: { slug: string; name: string; metric: string; cap: string } | null;
   used: string | null;
+  /** For credits left, with the first day of the report's period. */
+  balance?: string;
+  period?: string;
   /** Reached but not reported yet, ascending. */
   levels: number[] | null;
 }
@@ -51,6 +55,10 @@ export function createCreditAlerts(deps: NoticeDeps): () => Promise<void> {
   const readBurned = createBurnReader(deps);
   return walkUses(deps, listCreditAlerts, async (use) => ({ ...use, ...(await readBurned(use)) }));
 }
+
+/** Reports each level once in a month and after each new grant; if several are reached at once, the lowest. */
+export const createBalanceAlerts = (deps: NoticeDeps): (() => Promise<void>) =>
+  walkUses(deps, listBalanceAlerts);
 
 const walkUses = (deps: NoticeDeps, list: typeof listCapUse, read = (use: Use) => Promise.resolve(use)) =>
   walk<Use, UsePlace>(
@@ -119,6 +127,32 @@ function listCreditAlerts(db: ReportedDatabase, { orgId }: UsePlace, now: Date):
   );
 }
 
+function listBalanceAlerts(db: ReportedDatabase, { orgId }: UsePlace, now: Date): Promise<Use[]> {
+  const at = now.toISOString();
+  return selectFromAll<Use>(
+    db,
+    (t) => sql`with alerted as materialized (
+      select org_id, product_id, array_agg(level) as levels from ${t('usage_alerts')}
+      where org_id > ${orgId}::uuid and product_id = ${CREDITS_LEFT} group by 1, 2 order by 1 limit ${BATCH}
+    )
+    select p.org_id as "orgId", p.product_id as "productId", o.name as "orgName", null as product, null as used,
+      trim_scale(b.balance)::text as balance, d.period::text as period, (
+        select json_agg(l.level order by l.level desc) from unnest(p.levels) l (level)
+        where b.balance < l.level and not exists (
+          select from ${t('cap_notices')} n
+          where (n.org_id, n.product_id, n.period, n.level) = (p.org_id, p.product_id, d.period, l.level))
+      ) as levels
+    from alerted p
+    join ${t('credit_accounts')} a on a.org_id = p.org_id and a.livemode
+    join ${t('organizations')} o on o.id = a.org_id
+    ${stateOf(t, at, sql`a.org_id`)}
+    cross join lateral (select greatest(${monthOf(now.getTime())}::date, (b.latest_start at time zone 'UTC')::date) as period) d
+    order by p.org_id`,
+    (row) => [row.orgId],
+    BATCH,
+  );
+}
+
 /** No transaction takes longer to commit its entries. */
 const SETTLED_MS = 10 * MINUTE_MS;
 const MAX_SUMS = 10_000;
@@ -154,7 +188,7 @@ const toDay = (at: Date): string => at.toISOString().slice(0, 10);
 function reportUse(deps: NoticeDeps, use: Use, levels: number[]): Promise<void> {
   const at = new Date(deps.clock.now());
   const { orgId, productId } = use;
-  const period = use.product ? monthOf(at.getTime()) : toDay(at);
+  const period = use.period ?? (use.product ? monthOf(at.getTime()) : toDay(at));
   const level = levels.at(-1)!;
   return change(deps, byService, async (tx) => {
     // The lower levels must not be reported later.
@@ -174,9 +208,10 @@ function reportUse(deps: NoticeDeps, use: Use, levels: number[]): Promise<void> 
       metric: product && product.metric,
       level,
       cap: product && exact(product.cap),
-      used: exact(use.used ?? '0'),
+      used: use.balance === undefined ? exact(use.used ?? '0') : null,
+      balance: use.balance === undefined ? null : exact(use.balance),
       windowStart: new Date(period).toISOString(),
-      windowEnd: new Date(product ? monthRange(period).end : Date.parse(period) + DAY_MS).toISOString(),
+      windowEnd: new Date(endOf(use, period)).toISOString(),
     };
     if (alert) {
       const own = { alertId: alert.id, ...data };
@@ -186,7 +221,12 @@ function reportUse(deps: NoticeDeps, use: Use, levels: number[]): Promise<void> 
   });
 }
 
-function toUseMail({ orgName, product, used }: Use, level: number, at: Date): Omit<NewMail, 'to'> {
+function endOf({ product, balance }: Use, period: string) {
+  if (product) return monthRange(period).end;
+  return balance === undefined ? Date.parse(period) + DAY_MS : monthRange(monthOf(Date.parse(period))).end;
+}
+
+function toUseMail({ orgName, product, used, balance }: Use, level: number, at: Date): Omit<NewMail, 'to'> {
   const organization = plainName(orgName);
   const { subject, text } = sayUse({
     product: product && plainName(product.name),
@@ -194,6 +234,7 @@ function toUseMail({ orgName, product, used }: Use, level: number, at: Date): Om
     level: String(level),
     cap: product && product.cap,
     used: used ?? '0',
+    balance: balance ?? null,
     at,
   });
   return {

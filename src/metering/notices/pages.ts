@@ -17,15 +17,16 @@ import {
   listAlerts,
   listCapped,
   listDailyBurns,
+  ON_LEFT,
   removeAlert,
 } from './alerts.js';
 import { listRecipients } from './notices.js';
 
 const ALERTS = '/dashboard/usage/alerts';
 
-/** `cap` is a product, and `level` is in percent of its cap. Without one, it is in credits a day. */
+/** `cap` is a product, and `level` is in percent of its cap. Otherwise it is in credits, left or burned in a day. */
 const alertSchema = z.object({
-  cap: slugSchema.optional(),
+  cap: z.union([z.literal(ON_LEFT), slugSchema]).optional(),
   level: z
     .string()
     .regex(/^[1-9]\d{0,8}$/, 'must be a whole number from 1 to 999,999,999')
@@ -43,9 +44,9 @@ export function alertPages(context: Context): Router {
     const alerts = await readAlerts(context, { orgId, role });
     const burns = await listDailyBurns(context.db.orm, orgId, new Date(context.clock.now()));
     const given = textField(readQuery(req), 'cap');
-    const cap = alerts.capped.find(({ slug }) => slug === given)?.slug ?? '';
+    const cap = [ON_LEFT, ...alerts.capped.map(({ slug }) => slug)].find((slug) => slug === given) ?? '';
     const most = Math.ceil(burns.at(-1)!);
-    const level = cap === '' ? most || '' : '95';
+    const level = cap === '' ? most || '' : cap === ON_LEFT ? '' : '95';
     await renderPage(context, req, res, page, {
       isPage: true,
       form: req.method === 'GET' ? newForm({ cap, level: String(level) }) : form,
@@ -53,13 +54,20 @@ export function alertPages(context: Context): Router {
         ...alerts,
         rows: alerts.rows.map((row) => ({
           ...row,
-          days: row.productSlug === null ? burns.filter((burned) => burned > row.level).length : undefined,
+          days:
+            row.productSlug === null && !row.isOnLeft
+              ? burns.filter((burned) => burned > row.level).length
+              : undefined,
         })),
         recipients: (await listRecipients(context.db.orm, orgId, alertRoles)).map(({ name }) => name),
-        productOptions: toNamedOptions(alerts.capped).map((option, i) => {
-          const { used, cap } = alerts.capped[i]!;
-          return { ...option, label: `Cap of ${option.label}, ${formatShare(used, cap)} used` };
-        }),
+        options: [
+          ...toNamedOptions(alerts.capped).map((option, i) => {
+            const { used, cap } = alerts.capped[i]!;
+            return { ...option, label: `Cap of ${option.label}, ${formatShare(used, cap)} used` };
+          }),
+          { value: ON_LEFT, label: 'Credits left' },
+          { value: '', label: 'Credits burned in a day' },
+        ],
         burns,
       },
     });

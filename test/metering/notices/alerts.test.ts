@@ -6,7 +6,11 @@ import { webhookEndpoints } from '../../../src/accounts/webhooks/table.js';
 import { createSecretBox } from '../../../src/core/secret-box.js';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { entitlements } from '../../../src/metering/entitlements/table.js';
-import { createCapNotices, createCreditAlerts } from '../../../src/metering/notices/notices.js';
+import {
+  createBalanceAlerts,
+  createCapNotices,
+  createCreditAlerts,
+} from '../../../src/metering/notices/notices.js';
 import { usageAlerts } from '../../../src/metering/notices/table.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { isEmbedded } from '../../support/database.js';
@@ -62,7 +66,7 @@ async function createCustomer(unitCap: string | null = '1000') {
     sent: async () =>
       (await readWebhookMessages(database.db, orgId, 'usage.alert')).map(({ data }) => [
         data.level,
-        data.used,
+        data.used ?? `${data.balance} left`,
       ]),
     mailed: async (email = owner.user.email) =>
       (await database.db.orm.select().from(mails).where(eq(mails.toAddress, email)).orderBy(mails.id)).map(
@@ -85,7 +89,7 @@ async function look() {
   const { context } = service;
   const make = () =>
     [context.db, others ?? context.db].flatMap((db) =>
-      [createCapNotices, createCreditAlerts].map((create) => create({ ...context, db })),
+      [createCapNotices, createCreditAlerts, createBalanceAlerts].map((create) => create({ ...context, db })),
     );
   for (const jobs of [make(), make()]) await Promise.all(jobs.map((job) => job()));
 }
@@ -254,6 +258,61 @@ describe('an alert on credits a day', () => {
     await burn('1', '2031-03-16T07:59:00Z');
     expect(await customer.sent()).toHaveLength(2);
     service.clock.set('2031-03-15T12:00:00Z');
+  });
+});
+
+describe('an alert on credits left', () => {
+  it('is sent once when fewer are left, and again after a new grant or in a new month', async () => {
+    const customer = await createCustomer(null);
+    const give = (amount: string) =>
+      addGrant(database.db, customer.orgId, { amount }, new Date(service.clock.now()));
+    await give('1000');
+    for (const level of ['200', '500', '100'])
+      expect((await customer.add({ cap: ':left', level })).status).toBe(303);
+    await customer.burn('500');
+    expect(await customer.sent()).toEqual([]);
+    await customer.burn('0.5');
+    await customer.burn('10');
+    expect(await customer.sent()).toEqual([[500, '499.5 left']]);
+    expect(await customer.mailed()).toEqual(['Fewer than 500 credits left']);
+    const [message] = await readWebhookMessages(database.db, customer.orgId, 'usage.alert');
+    expect(message!.data).toMatchObject({
+      productSlug: null,
+      metric: null,
+      cap: null,
+      used: null,
+      windowStart: '2031-03-15T00:00:00.000Z',
+      windowEnd: '2031-04-01T00:00:00.000Z',
+    });
+    // The lowest of several, also of an overdrawn account.
+    await customer.burn('495');
+    expect((await customer.sent()).slice(1)).toEqual([[100, '-5.5 left']]);
+    service.clock.set('2031-03-16T12:00:00Z');
+    await give('305.5');
+    await customer.burn('10');
+    expect((await customer.sent()).slice(2)).toEqual([[500, '290 left']]);
+    service.clock.set('2031-04-01T00:00:10Z');
+    await customer.burn('1');
+    await customer.burn('1');
+    expect((await customer.sent()).slice(3)).toEqual([[500, '289 left']]);
+    service.clock.set('2031-03-15T12:00:00Z');
+    const page = await customer.page();
+    expect(page).toContain('Fewer than 500 credits left');
+    const log = (await customer.browser.get('/dashboard/audit-log', html)).text.replaceAll(
+      /<[^>]*>|\s+/g,
+      ' ',
+    );
+    expect(log).toContain('Added an alert at 500 credits left');
+    expect((await customer.remove((await customer.ids())[0]!)).status).toBe(303);
+  });
+
+  it('is not sent while it holds, and not for another Organization', async () => {
+    const [poor, rich] = [await createCustomer(null), await createCustomer(null)];
+    await addGrant(database.db, rich.orgId, { amount: '1000' }, new Date(service.clock.now()));
+    await addGrant(database.db, poor.orgId, { amount: '10' }, new Date(service.clock.now()));
+    await rich.add({ cap: ':left', level: '1000' });
+    await look();
+    expect([await rich.sent(), await poor.sent()]).toEqual([[], []]);
   });
 });
 
