@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from 'vitest';
 import { Browser, PASSWORD, signedIn } from '../support/accounts.js';
 import { openLiveAccount, removeKeys } from '../markets/support/live-account.js';
 import { browserWorld, PHONE } from '../support/browser.js';
-import { createKey } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
 import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
 import { hostileNames, populate, type Populated } from '../pages/populated.js';
 import { operatorClient } from '../support/operator.js';
@@ -224,6 +224,7 @@ it('wrong rows of limits and thresholds are accessible', async () => {
 });
 
 it('after going back, the keys go on from the customer that was opened', async () => {
+  for (const _ of [1, 2]) await createOrganization(world.db);
   const page = await world.visit({ as: operator.browser });
   await page.goto('/console');
   const focused = () => page.evaluate<string>('document.activeElement.getAttribute("href")');
