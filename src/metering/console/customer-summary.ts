@@ -255,7 +255,7 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       last: last?.getTime(),
     },
     signals: Object.entries(signals).flatMap(([id, isMet]) => (isMet ? [id] : [])),
-    degree: share === undefined ? 0 : share / (1 + share),
+    degree: share !== undefined && share >= NEAR ? share / (1 + share) : 0,
     words: plan,
     flags: [
       ...toFlag('bad', credits?.isOut, 'Out of credits', '/credits'),
