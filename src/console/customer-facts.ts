@@ -2,8 +2,9 @@ import { setTimeout } from 'node:timers/promises';
 import type { Context } from '../core/http/context.js';
 import { inChunks, shareRun } from '../core/steps.js';
 import { MINUTE_MS } from '../core/time.js';
+import { formatCount } from '../core/pages/format.js';
 import { ownSignals, readCurrentCustomers, type Customer, type Signal } from './customer-queries.js';
-import type { CustomerFacts, CustomerSummary, SortedFacts } from './customer-summary.js';
+import { toFlag, type CustomerFacts, type CustomerSummary, type SortedFacts } from './customer-summary.js';
 
 export interface FactsDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   summaries: readonly CustomerSummary[];
@@ -40,8 +41,8 @@ async function readAllFacts({ db, clock, summaries }: FactsDeps) {
   for (const some of inChunks(customers, READ_CUSTOMERS))
     for (const [i, summary] of summaries.entries()) {
       const ids = some.map(({ id }) => id);
-      for (const [id, { keys, signals, words }] of await summary.read(db, atMs, ids, false))
-        facts[i]!.set(id, { keys, signals, words });
+      for (const [id, { keys, signals, degree, words }] of await summary.read(db, atMs, ids, false))
+        facts[i]!.set(id, { keys, signals, degree, words });
     }
   const needs = new Map(customers.map((customer) => [customer.id, toNeeds(customer, summaries, facts)]));
   const words = new Map(
@@ -63,8 +64,28 @@ function toNeeds(
   const ofProducts = summaries.flatMap((summary, i) =>
     summary.signals.filter(({ id }) => facts[i]!.get(customer.id)?.signals.includes(id)),
   );
-  const attention = [...own, ...ofProducts].reduce((sum, { urgency }) => sum + 100 ** urgency, 0);
-  return { keys: { attention: attention || undefined }, signals: own.map(({ id }) => id) };
+  const sum = [...own, ...ofProducts].reduce((total, { urgency }) => total + 100 ** urgency, 0);
+  const degree = Math.max(0, ...facts.map((all) => all.get(customer.id)?.degree ?? 0));
+  return { keys: { attention: sum ? sum + degree : undefined }, signals: own.map(({ id }) => id) };
+}
+
+const tones = ['bad', 'warn', 'info'];
+
+/** What needs attention. A wrong code means that the password was right. */
+function listFlags(
+  { isArchived, expiringKeys, failingWebhooks, owners, invited, failed }: Customer,
+  parts: CustomerFacts[],
+) {
+  return [
+    ...toFlag('warn', isArchived, 'Archived', '/settings'),
+    ...parts.flatMap(({ flags }) => flags),
+    ...toFlag('warn', expiringKeys, `${formatCount(expiringKeys, 'key')} expiring`, '/keys'),
+    ...toFlag('bad', failingWebhooks, `${formatCount(failingWebhooks, 'webhook')} failing`, '/webhooks'),
+    ...toFlag('info', owners === 0 && invited, 'Owner invited', '/people'),
+    ...toFlag('warn', owners === 0 && !invited, 'No owner', '/people'),
+    ...toFlag('warn', failed.passwords, formatCount(failed.passwords, 'wrong password'), '/people'),
+    ...toFlag('bad', failed.codes, formatCount(failed.codes, 'wrong code'), '/people'),
+  ].toSorted((a, b) => tones.indexOf(a.tone) - tones.indexOf(b.tone));
 }
 
 /** Also renews what was read of all customers before. */
@@ -77,7 +98,8 @@ export async function toCustomerViews(
   const facts: Map<string, CustomerFacts>[] = [];
   for (const [i, summary] of summaries.entries()) {
     const read = await summary.read(db, clock.now(), ids, withTrends);
-    for (const [id, { keys, signals }] of read) if (older[i]?.has(id)) older[i].set(id, { keys, signals });
+    for (const [id, { keys, signals, degree }] of read)
+      if (older[i]?.has(id)) older[i].set(id, { keys, signals, degree });
     facts.push(read);
   }
   const needs = older.at(-1);
@@ -89,7 +111,7 @@ export async function toCustomerViews(
       ...customer,
       keys: Object.assign({}, ...[...parts, need].map(({ keys }) => keys)) as SortedFacts['keys'],
       parts: parts.map(({ data }) => data),
-      flags: parts.flatMap(({ flags }) => flags),
+      flags: listFlags(customer, parts),
       latest: parts.map(({ latest }) => latest),
       cells: parts.flatMap(({ cells }) => cells),
     };

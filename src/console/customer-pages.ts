@@ -57,7 +57,7 @@ function createList(deps: CustomerDeps, readAll: ReadAll) {
   const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
   const columns: CustomerColumn[] = [
     { id: 'name', label: 'Customer' },
-    { id: 'attention', label: 'Needs attention', isLargestFirst: true },
+    { id: 'attention', label: 'Attention', isLargestFirst: true },
     ...summaries.flatMap((summary) => summary.columns),
   ];
   const schema = schemaOf([...signals, ...otherStates], columns);
@@ -148,11 +148,13 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
     const { read } = readChoice(query, await readFacts(query));
     await sendCsv(deps.log, req, res, {
       filename: `customers-${new Date(clock.now()).toISOString().slice(0, 10)}.csv`,
-      columns: ['slug', 'name', 'owner', 'needs_attention', ...summaries.flatMap((one) => one.csvColumns)],
+      columns: [...ownColumns, ...summaries.flatMap(({ csvColumns }) => csvColumns)],
       pieces: exportRows(read),
     });
   });
 }
+
+const ownColumns = ['slug', 'name', 'owner', 'invited_owner', 'needs_attention'];
 
 /** In one statement. */
 const EXPORTED = 500;
@@ -163,10 +165,9 @@ async function* exportRows(
   for (let offset = 0, isMore = true; isMore; offset += EXPORTED) {
     const { rows, hasMore } = await read({ offset, limit: EXPORTED }, false);
     isMore = hasMore;
-    yield rows.map((customer) => {
-      const { slug, name, owner, flags, cells } = customer;
-      const own = ownSignals.filter(({ isMet }) => isMet(customer));
-      return [slug, name, owner, [...flags, ...own].map(({ label }) => label).join('; '), ...cells];
+    yield rows.map(({ slug, name, owner, invited, flags, cells }) => {
+      const needs = flags.map(({ label }) => label).join('; ');
+      return [slug, name, owner, owner ? null : invited, needs, ...cells];
     });
   }
 }

@@ -15,6 +15,9 @@ export interface Flag {
   path: string;
 }
 
+export const toFlag = (tone: Flag['tone'], isMet: unknown, label: string, path: string): Flag[] =>
+  isMet ? [{ tone, label, path }] : [];
+
 export interface CustomerSummary {
   columns: readonly CustomerColumn[];
   /** Renders the columns' cells. */
@@ -70,6 +73,8 @@ export interface SortedFacts {
   keys: Record<string, number | string | undefined>;
   /** Ids of the product's signals. */
   signals: string[];
+  /** From 0 to below 1. Among customers with equally urgent signals, the highest comes first. */
+  degree?: number | undefined;
   /** Searches find the customer by the start of each of their words. */
   words?: string | undefined;
 }

@@ -2,7 +2,7 @@ import { beforeAll, expect, it } from 'vitest';
 import { Browser, PASSWORD, signedIn } from '../support/accounts.js';
 import { openLiveAccount, removeKeys } from '../markets/support/live-account.js';
 import { browserWorld, PHONE } from '../support/browser.js';
-import { createKey } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
 import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
 import { hostileNames, populate, type Populated } from '../pages/populated.js';
 import { operatorClient } from '../support/operator.js';
@@ -221,4 +221,40 @@ it('wrong rows of limits and thresholds are accessible', async () => {
   await looked.getByRole('button', { name: 'Save' }).click();
   await looked.getByRole('alert').getByRole('link', { name: 'Thresholds' }).waitFor();
   expect(await findAllBarriers(looked)).toEqual([]);
+});
+
+it('after going back, the keys go on from the customer that was opened', async () => {
+  for (const _ of [1, 2]) await createOrganization(world.db);
+  const page = await world.visit({ as: operator.browser });
+  await page.goto('/console');
+  const focused = () => page.evaluate<string>('document.activeElement.getAttribute("href")');
+  const hrefs = await page
+    .locator('[data-row]')
+    .evaluateAll((rows) => rows.map((row) => row.getAttribute('href')));
+  for (const _ of [1, 2]) await page.keyboard.press('j');
+  await Promise.all([page.waitForURL(`**${hrefs[1]!}`), page.keyboard.press('Enter')]);
+  await page.goBack();
+  await expect.poll(focused).toBe(hrefs[1]);
+  await page.keyboard.press('k');
+  expect(await focused()).toBe(hrefs[0]);
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+});
+
+it('numbers are apart from the text after them, and only what floats has a shadow', async () => {
+  const page = await world.visit({ as: operator.browser, viewport: { width: 1280, height: 800 } });
+  await page.goto('/console?sort=-month');
+  const ends = await page.evaluate<{ isNumber: boolean; start: number; end: number }[]>(`
+    [...document.querySelectorAll('.customers thead th')].map((column) => {
+      const { left, right } = column.getBoundingClientRect();
+      const { paddingLeft, paddingRight, textAlign } = getComputedStyle(column);
+      return { isNumber: textAlign === 'end', start: left + parseFloat(paddingLeft), end: right - parseFloat(paddingRight) };
+    })`);
+  const gaps = ends.flatMap(({ isNumber, end }, i) => (isNumber ? [ends[i + 1]!.start - end] : []));
+  expect(gaps.map((gap) => gap >= 32)).toEqual([true, true]);
+  const arrow = `getComputedStyle(document.querySelector('[aria-sort] a'), '::after')`;
+  expect(await page.evaluate(`parseFloat(${arrow}.left) < 0`)).toBe(true);
+  await page.goto(`/console/customers/${hostile.slug}/keys`);
+  const shadow = `getComputedStyle(document.querySelector('main section h2')).boxShadow`;
+  expect(await page.evaluate(shadow)).toBe('none');
 });

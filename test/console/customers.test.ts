@@ -222,6 +222,9 @@ describe('the list of customers', () => {
     const invited = await open(`/console?search=${slug}`);
     expect(invited).toMatch(/Invited:<\/span> <bdi>boss<wbr>@zz\.example/);
     expect(invited).toContain('/people">Owner invited</a>');
+    const { text: file } = await operator.browser.get(`/console/customers.csv?search=${slug}`, html);
+    expect(file).toMatch(/,,"boss@zz\.example","[^"]*Owner invited"/);
+    expect(file).not.toContain('No owner');
     for (const absent of ['aide@zz.example', '>No owner</a>']) expect(invited).not.toContain(absent);
     expect(slugsOn(await openLater('/console?search=boss@zz'))).toEqual([slug]);
     expect(slugsOn(await open('/console?search=aide@zz'))).toEqual([]);
@@ -270,18 +273,21 @@ describe('the list of customers', () => {
     const quiet = await customer();
     const longAgo = new Date(service.clock.now() - 20 * DAY_MS);
     await db.orm.update(organizations).set({ createdAt: longAgo }).where(eq(organizations.id, quiet.id));
-    for (const { id } of [calm, near, failing]) await addMember(db, id, (await createUser(db)).id, 'owner');
+    const nearer = await customer({ used: '95', cap: '100' });
+    await db.orm.update(organizations).set({ name: 'zz' }).where(eq(organizations.id, nearer.id));
+    for (const { id } of [calm, near, nearer, failing])
+      await addMember(db, id, (await createUser(db)).id, 'owner');
     for (const _ of [1, 2]) await createListener(db, failing.id);
     await db.orm
       .update(webhookEndpoints)
       .set({ isEnabled: false, disabledReason: 'failing' })
       .where(eq(webhookEndpoints.orgId, failing.id));
     const page = await openLater('/console');
-    const places = [failing, near, quiet, calm].map(({ slug }) => slugsOn(page).indexOf(slug));
+    const places = [failing, nearer, near, quiet, calm].map(({ slug }) => slugsOn(page).indexOf(slug));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
-    expect(page).toMatch(/aria-sort="descending"><a href="[^"]+">Needs attention/);
+    expect(page).toMatch(/aria-sort="descending"><a href="[^"]+">Attention/);
     expect(page).toContain('2 webhooks failing');
-    expect(page).toMatch(/<option value="" selected>\s*Needs attention ↓/);
+    expect(page).toMatch(/<option value="" selected>\s*Attention ↓/);
     expect(await open('/console?sort=-share')).toMatch(/<option value="-share" selected>\s*Share of cap ↓/);
     const rows = await db.orm.select().from(webhookEndpoints);
     const count = new Set(rows.filter((row) => row.disabledReason !== null).map(({ orgId }) => orgId)).size;
@@ -446,13 +452,16 @@ describe('the list of customers', () => {
       '',
     ]);
     expect(file.text).toContain(
-      `"${a}","sorted b",,"Near a cap; No owner",,0.5,2,0.95,"${full.product.slug}",99.5,,`,
+      `"${a}","sorted b",,,"Near a cap; No owner",,0.5,2,0.95,"${full.product.slug}",99.5,,`,
     );
     const soon = await open('/console?search=sorted&signal=soon');
     expect(slugsOn(soon)).toEqual([b]);
     expect(soon).toContain('/credits">Credits run out soon</a>');
     const row = (await open(`/console?search=${b}`)).split('class="row-link"')[1]!;
     expect(row).toMatch(/title="10"/);
+    expect(await open(`/console/customers/${b}`)).toMatch(
+      /a day · <a href="[^"]+\/credits\/grant">Grant credits</,
+    );
     expect(row).toMatch(/>[\d.]+ a day</);
     const startsAt = new Date(clock.now() + DAY_MS / 2);
     await addGrant(db, half.id, { amount: '1500', startsAt }, new Date(clock.now()));
@@ -720,7 +729,7 @@ describe('a customer', () => {
       '/entitlement',
     ])
       expect((await open(`/console/customers/${slug}${tab}`)).split('class="page-head"')[1]).toMatch(
-        /Change plan<.*Grant credits<.*View the portal<.*Credits left<.*Runs out<.*This month<.*Plan<.*Owner<.*Health</s,
+        /Change plan<.*Grant credits<.*View the portal<.*Credits left<.*Runs out<.* this month<.*Plan<.*Owner<.*Health</s,
       );
     expect(await open(`/console/customers/${slug}/entitlements`)).toContain(product.slug);
     // Without the figures, other tabs still open, and the log says why.
@@ -976,6 +985,9 @@ it('keeps its settings when it is archived and restored', async () => {
   expect((await member.get('/dashboard/account', html)).status).toBe(200);
   expect(slugsOn(await open(`/console?search=${slug}`))).toEqual([]);
   expect(slugsOn(await open(`/console?search=${slug}&signal=archived`))).toEqual([slug]);
+  expect(await open(`/console/customers/${slug}`)).toContain(
+    `/console/customers/${slug}/archive">Restore…</a>`,
+  );
 
   expect((await post(`/console/customers/${slug}/archive`, { archived: 'no' })).status).toBe(303);
   expect((await ask(key.secret)).statuses.slice(0, 3)).toEqual([200, 200, 202]);

@@ -1,8 +1,13 @@
 /**
  * Keys of a page, unless a field has the focus: j and k, or arrows from a row, move the focus through the first links of
- * the rows in `data-rows`. A key in `aria-keyshortcuts` clicks its element, or moves the focus to its field.
+ * the rows in `data-rows`. Going back focuses the row that was opened. A key in `aria-keyshortcuts` clicks its element, or moves the focus to its field.
  */
 export function rowKeys() {
+  document.addEventListener('click', ({ target }) => {
+    const row = target.closest('a[href]')?.closest('[data-rows] :is(li, tr)');
+    if (row) history.replaceState({ row: row.querySelector('a[href]').getAttribute('href') }, '');
+  });
+  document.querySelector(`[data-rows] a[href="${CSS.escape(history.state?.row ?? '')}"]`)?.focus({ preventScroll: true });
   document.addEventListener('keydown', (event) => {
     const { key, target } = event;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -37,13 +37,19 @@ export function formatColumn(column: readonly (string | undefined)[]): (decimal:
   };
 }
 
+const cents = new Intl.NumberFormat('en', {
+  minimumFractionDigits: 2,
+  maximumFractionDigits: 2,
+  useGrouping: false,
+});
+
 /** A total has two decimals, or none if it is whole. Ledgers, statements, prices and data tables have all digits. */
 export function roundFigure(decimal: string): string {
   const value = Number(decimal);
   if (value > 0 && value < 0.005) return '<0.01';
-  return Math.abs(value) < 0.005 || Math.abs(value) > 1e12 || !decimal.includes('.')
-    ? decimal
-    : value.toFixed(2);
+  if (Math.abs(value) < 0.005 || !decimal.includes('.')) return decimal;
+  // As text, 0.555 is not the binary number just below it.
+  return cents.format(decimal as Intl.StringNumericLiteral);
 }
 
 export const formatFigure = (decimal: string): string =>
@@ -58,10 +64,6 @@ export const formatRounded = (value: number): string =>
   Math.abs(value) >= 1_000 && Math.abs(value) < 1_000_000
     ? formatDecimal(Math.round(value))
     : formatCompact(value);
-
-/** For a column of totals: one decimal, or none from 1,000. */
-export const formatTenths = (decimal: string): string =>
-  Math.abs(Number(decimal)) >= 1000 ? formatRounded(Number(decimal)) : withMinus(Number(decimal).toFixed(1));
 
 /** `42.5%`. Shares below 100% are never rounded up to 100%. */
 export function formatShare(part: string, whole: string): string {

@@ -1,5 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm';
-import type { CustomerFacts, CustomerSummary, Flag } from '../../console/customer-summary.js';
+import { toFlag, type CustomerFacts, type CustomerSummary } from '../../console/customer-summary.js';
 import type { GroupTables } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
 import { queryRows, textArray, timeJson, timeText } from '../../core/db/sql.js';
@@ -79,12 +79,7 @@ export const customerSummary: CustomerSummary = {
     return [
       { label: 'Credits this month', value: month, query: { sort: '-month' } },
       { label: 'Near a cap', value: count('near'), query: { signal: 'near' }, tone: 'warn' },
-      {
-        label: 'Running out soon',
-        value: count('soon'),
-        query: { signal: 'soon' },
-        tone: 'bad',
-      },
+      { label: 'Running out soon', value: count('soon'), query: { signal: 'soon' }, tone: 'bad' },
     ];
   },
   listMoments,
@@ -260,6 +255,7 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       last: last?.getTime(),
     },
     signals: Object.entries(signals).flatMap(([id, isMet]) => (isMet ? [id] : [])),
+    degree: share !== undefined && share >= NEAR ? share / (1 + share) : 0,
     words: plan,
     flags: [
       ...toFlag('bad', credits?.isOut, 'Out of credits', '/credits'),
@@ -361,9 +357,6 @@ function toPace({ isCovered, refill, perDay }: NonNullable<ReturnType<typeof pro
   if (!refill) return `${formatRounded(perDay)} a day`;
   return `${isCovered ? '' : 'with '}${formatDecimal(refill.amount)} on ${formatShortDay(refill.at)}`;
 }
-
-const toFlag = (tone: Flag['tone'], isMet: unknown, label: string, path: string): Flag[] =>
-  isMet ? [{ tone, label, path }] : [];
 
 const PANEL_PRODUCTS = 8;
 const PANEL_SHARERS = 5;
