@@ -46,12 +46,12 @@ async function scene() {
     };
     expect((await sendUsage(world.service.url, secret, [event])).status).toBe(202);
   };
-  const give = async (key: string) => {
+  const give = async (key: string, reason = 'Plan') => {
     const body = {
       amount: 1_000,
       expiresAt: '2126-01-01T00:00:00Z',
       rollover: { percent: 50, for: 'P30D' },
-      reason: 'Plan',
+      reason,
     };
     expect((await put('PUT', `/organizations/${organization.slug}/credits/grants/${key}`, body)).status).toBe(
       201,
@@ -164,4 +164,8 @@ it('the ledger and the page without credits are accessible', async () => {
   await page.goto('/dashboard/credits/ledger');
   await page.getByRole('table', { name: 'Entries' }).waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
+  await give('team', 'Team plan: credits, November 2026');
+  await page.goto('/dashboard/credits/ledger');
+  const name = page.getByText('Team plan: credits, November 2026');
+  expect((await name.boundingBox())!.height).toBeLessThan(30);
 });

@@ -7,6 +7,7 @@ import { sendUsage, usageEvent } from '../metering/support/usage.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
+import { signedInOperator } from '../support/operators.js';
 import { findOverflow } from './barriers.js';
 
 const world = browserWorld();
@@ -101,6 +102,37 @@ it('links of the explorer keep the place and the focus, and the way back', async
   await link.click({ modifiers: ['Control'] });
   await (await opened).close();
   expect(page.url()).not.toContain('sum=1');
+});
+
+it('the next page of events begins at its top, and the headings of a long list stay in view', async () => {
+  const { organization, product, as } = await arrive();
+  const { secret } = await createKey(world.db, organization.id);
+  const events = Array.from({ length: 110 }, (_, i) => usageEvent(product.slug, `many-${i}`));
+  expect((await sendUsage(world.service.url, secret, events)).status).toBe(202);
+  const { browser } = await signedInOperator(world.service);
+  for (const [reader, path] of [
+    [as, '/dashboard/usage'],
+    [browser, `/console/customers/${organization.slug}/usage`],
+  ] as const) {
+    const page = await world.visit({ as: reader, viewport: { width: 1280, height: 500 } });
+    await page.goto(path);
+    const top = () => page.locator('#events').evaluate((list) => list.getBoundingClientRect().top);
+    for (let turn = 0; turn < 2; turn++) {
+      const next = page.getByRole('link', { name: 'Next page' });
+      const address = await next.getAttribute('href');
+      await next.click();
+      await page.waitForURL((url) => address!.endsWith(url.search + url.hash));
+      await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('events');
+      expect(Math.abs(await top())).toBeLessThan(60);
+    }
+  }
+  const page = await world.visit({ as: browser, viewport: { width: 1280, height: 500 } });
+  await page.goto(`/console/customers/${organization.slug}/usage`);
+  await page.evaluate('scrollTo(0, 1200)');
+  const heading = page.getByRole('columnheader', { name: 'Occurred' });
+  expect((await heading.boundingBox())!.y).toBe(0);
+  const ground = `getComputedStyle(document.querySelector('.event-list thead th')).backgroundColor`;
+  expect(await page.evaluate(ground)).toMatch(/^rgb\(/);
 });
 
 it('a page that takes long to arrive is dimmed until it is shown', async () => {

@@ -92,7 +92,8 @@ it('finds keys by the beginning of their secret, events by their key and people 
     made.push({ slug, secret });
   }
   const [first, second] = made as [(typeof made)[0], (typeof made)[0]];
-  const eventOf = (slug: string, key: string) => `/console/customers/${slug}/usage?idempotencyKey=${key}`;
+  const eventOf = (slug: string, key: string) =>
+    `/console/customers/${slug}/usage?mode=live&amp;event=${key}`;
   const byKey = await search(first.secret.slice(0, 12));
   expect(byKey.links[0]).toBe(`/console/customers/${first.slug}/keys`);
   expect(byKey.text).not.toContain(first.secret);

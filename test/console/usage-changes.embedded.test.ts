@@ -56,7 +56,7 @@ it('corrects an event beside its list after showing the effect, and reports erro
     'Credits',
     'Received',
     'usage\\?[^"]*key=',
-    'correct=void',
+    'small danger" href="[^"]*correct=void',
     ledger,
     json,
   ])
@@ -80,6 +80,7 @@ it('corrects an event beside its list after showing the effect, and reports erro
   for (const step of [{}, { step: 'edit' }]) {
     const { status, text } = await post(amend, { ...correction, ...step });
     const cells = [...text.matchAll(/data-label="(?:Now|Then)"><div>([^ ]+)/g)].map(([, value]) => value);
+    if (!('step' in step)) expect(text).toContain('<dt>Reason</dt><dd><bdi>Counted five times</bdi></dd>');
     expect([status, cells]).toEqual([
       200,
       'step' in step ? [] : ['12.5', '2.5', '12.5', '2.5', '12.5', '2.5', '12.5', '2.5', '987.5', '997.5'],
@@ -151,12 +152,13 @@ it('names an invalid filter at its field and keeps the others', async () => {
   for (const [query, field, problem] of [
     ['from=31+Foo&to=2026-03-05', 'from', 'Must be a date like 29 Nov 2026.'],
     ['from=2026-03-05&to=2026-03-04', 'to', 'Must not be before the first day.'],
-    ['to=2026-11-31', 'to', 'Must be a date like 29 Nov 2026.'],
+    ['to=2026-11-31', 'to', 'Must exist: November has only 30 days.'],
     ['mode=other', 'mode', 'Must be live or test.'],
   ] as const) {
     const path = `/console/customers/acme/usage?subject=jo&${query}`;
     const { status, text } = await operator.browser.get(path, html);
     expect([query, status]).toEqual([query, 400]);
+    if (field !== 'mode') expect(text).toContain('Correct this field to see the result:');
     expect(text).toMatch(new RegExp(`role="alert".*href="#field-${field}">[^<]+</a>: ${problem}`, 's'));
     expect(text.split('class="filters"')[field === 'mode' ? 0 : 1]).toMatch(
       new RegExp(`error"[^>]*>${problem}`),
@@ -164,4 +166,13 @@ it('names an invalid filter at its field and keeps the others', async () => {
     expect(text).toContain('name="subject" value="jo"');
     expect(text).not.toContain('id="events"');
   }
+});
+
+it('says in test mode that the customer’s figures are live', async () => {
+  for (const tab of ['usage', 'credits'])
+    for (const mode of ['live', 'test']) {
+      const { text } = await operator.browser.get(`/console/customers/acme/${tab}?mode=${mode}`, html);
+      const [, strip] = /aria-label="In short">(.*?)<\/section>/s.exec(text)!;
+      expect([tab, mode, />Live<\/span>/.test(strip!)]).toEqual([tab, mode, mode === 'test']);
+    }
 });

@@ -18,12 +18,13 @@ export function swapLinks() {
     event.preventDefault();
     const opener = document.querySelector('[aria-current] > * a[data-panel]');
     const closes = link.matches('[data-panel-close]');
+    const isPager = link.closest('.pager') !== null;
     const isShown = await refreshMain(address.href, 'pushState').catch(() => false);
     if (!isShown) return location.assign(address);
     if (link.matches('[data-panel]')) document.querySelector('.side-panel')?.focus();
     else if (closes) (opener?.isConnected ? opener : document.getElementById('find-event')).focus();
     else {
-      showTarget(address.hash);
+      showTarget(address.hash, isPager);
       keepFocus(link);
     }
   });
@@ -37,17 +38,19 @@ export function swapLinks() {
   });
 }
 
-function showTarget(hash) {
+/** A new page of a list is read from its top. */
+function showTarget(hash, isPager) {
   const target = hash && document.getElementById(hash.slice(1));
   if (!target) return;
   const fold = target.querySelector('details.fold');
   if (fold) fold.open = true;
-  target.scrollIntoView({ block: 'nearest' });
+  if (isPager) target.focus({ preventScroll: true });
+  target.scrollIntoView({ block: isPager ? 'start' : 'nearest' });
 }
 
 /** A link that is gone leaves the focus to one with the same address, or to the main part. */
 function keepFocus(link) {
-  if (link.isConnected) return;
+  if (link.isConnected || document.activeElement.matches('[tabindex]')) return;
   const links = [...document.querySelectorAll('[data-swap] a[href]')];
   const same = links.find((other) => other.getAttribute('href') === link.getAttribute('href'));
   (same ?? document.getElementById('main')).focus({ preventScroll: true });

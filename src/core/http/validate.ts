@@ -51,31 +51,44 @@ export const decimalField = z.string().transform((typed, context) => {
 
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 
+const namedDay = /^(?:[a-z]{3,9},?\s+)?(\d\d?)\s+([a-z]+)(?:\s+(\d{4}))?$/i;
+
+/** `2026-11-31`, from `31 Nov 2026`; other text is only trimmed. */
+function toIsoDay(typed: string, latestYear: number): string {
+  const [, day = '', month = '', year = String(latestYear)] = namedDay.exec(typed.trim()) ?? [];
+  const place = months.indexOf(month.slice(0, 3).toLowerCase()) + 1;
+  return place === 0 ? typed.trim() : [year, pad(String(place)), pad(day)].join('-');
+}
+
 /**
  * `2026-11-29`, from what pages write or people type: `Sun 29 Nov 2026`, `29 Nov`, `today`. A day without a year is the
  * latest one. Other text, and a day that does not exist, is only trimmed.
  */
 export function readDay(typed: string, nowMs: number): string {
-  const text = typed.trim().toLowerCase();
   const dayBefore = (days: number) => new Date(nowMs - days * DAY_MS).toISOString().slice(0, 10);
-  const named = ['today', 'yesterday'].indexOf(text);
+  const named = ['today', 'yesterday'].indexOf(typed.trim().toLowerCase());
   if (named !== -1) return dayBefore(named);
-  const [, day, month, year] = /^(?:[a-z]{3,9},?\s+)?(\d\d?)\s+([a-z]+)(?:\s+(\d{4}))?$/.exec(text) ?? [];
-  const place = months.indexOf(month?.slice(0, 3) ?? '') + 1;
-  if (place === 0) return typed.trim();
-  const dayIn = (someYear: string | number) => [someYear, pad(String(place)), pad(day!)].join('-');
-  const today = dayBefore(0);
-  const thisYear = dayIn(today.slice(0, 4));
-  const read = year ? dayIn(year) : thisYear <= today ? thisYear : dayIn(Number(today.slice(0, 4)) - 1);
+  const year = new Date(nowMs).getUTCFullYear();
+  const day = toIsoDay(typed, year);
+  const read = day <= dayBefore(0) ? day : toIsoDay(typed, year - 1);
   return isDay(read) ? read : typed.trim();
 }
 
 const isDay = (typed: string): boolean => z.iso.date().safeParse(typed).success;
 
+/** Undefined unless the text names a day that its month lacks. Without a year, February has 29 days. */
+function refuseDay(typed: string): string | undefined {
+  const [, year, month, day] = /^(\d{4})-(0[1-9]|1[0-2])-(\d\d)$/.exec(toIsoDay(typed, 2000)) ?? [];
+  const last = new Date(Date.UTC(Number(year), Number(month), 0));
+  return Number(day) > last.getUTCDate()
+    ? `must exist: ${last.toLocaleString('en', { month: 'long', timeZone: 'UTC' })} has only ${last.getUTCDate()} days`
+    : undefined;
+}
+
 /** A day from `readDay`. The message names the format that the fields show. */
 export const dayField = z
   .string()
-  .refine(isDay, 'must be a date like 29 Nov 2026')
+  .refine(isDay, { error: ({ input }) => refuseDay(String(input)) ?? 'must be a date like 29 Nov 2026' })
   .refine((typed) => typed.startsWith('20') || !isDay(typed), 'must be in the years 2000 to 2099');
 
 const minute = /^(.*\d{4}.*?)(?:,?[T\s]+(\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(?:\s*UTC|Z)?)?$/i;
@@ -85,7 +98,8 @@ export const minuteField = z.string().transform((typed, context) => {
   const [, day = '', time = '00:00'] = minute.exec(typed.trim()) ?? [];
   const date = z.iso.date().safeParse(readDay(day, 0));
   const at = new Date(`${date.data}T${time}Z`);
-  if (Number.isNaN(at.getTime())) context.addIssue('must be a time, like 29 Nov 2026 12:00');
+  if (Number.isNaN(at.getTime()))
+    context.addIssue(refuseDay(day) ?? 'must be a time, like 29 Nov 2026 12:00');
   return at;
 });
 

@@ -353,6 +353,14 @@ const isMatch = (id: AccountId, { grantKey, kind }: EntryFilter) =>
     kind === undefined ? undefined : sql`e.kind = ${kind}`,
   );
 
+/** Key of the event whose credits came back with the entry; empty if it was not one event. */
+const correctedEvent = ({ orgId }: AccountId, entry: SQL) => sql`(
+  select coalesce(min(c.idempotency_key), '') from (
+    select idempotency_key, occurred_at from usage_corrections where org_id = ${orgId}::uuid and product_id = ${entry}.product_id
+      and occurred_at >= ${entry}.hour and occurred_at < ${entry}.hour + interval '1 hour' limit 100
+  ) c join usage_events v on v.org_id = ${orgId}::uuid and v.idempotency_key = c.idempotency_key and v.received_at = ${entry}.at
+  where ${entry}.kind = 'return' having count(distinct c.idempotency_key) = 1)`;
+
 export function selectEntries(
   id: AccountId,
   { productSlug, grantKey, kind, from, to }: EntryFilter,
@@ -368,7 +376,7 @@ export function selectEntries(
         < (${after.at}::timestamptz, ${after.productId}::uuid, ${after.hour}::timestamptz, ${after.grantId}::uuid, ${after.kind})`,
   );
   return sql`select ${timeText(sql`m.at`)} as at, m.product_id::text as "productId", ${timeText(sql`m.hour`)} as hour, m.grant_id::text as "grantId", m.kind,
-    p.slug as "productSlug", p.name as "productName", g.grant_key as "grantKey", g.reason as "grantReason", trim_scale(m.amount)::text as amount, m.is_match as "isMatch", m.place = ${scan} as "isLastScanned"
+    p.slug as "productSlug", p.name as "productName", g.grant_key as "grantKey", g.reason as "grantReason", trim_scale(m.amount)::text as amount, ${correctedEvent(id, sql`m`)} as event, m.is_match as "isMatch", m.place = ${scan} as "isLastScanned"
   from (
     select e.*, ${isMatch(id, { grantKey, kind })} as is_match, row_number() over (order by ${newestFirst}) as place
     from (select * from credit_entries e where ${conditions} order by ${newestFirst} limit ${scan}) e
@@ -396,7 +404,8 @@ export const selectEntryDays = (id: AccountId, filter: EntryFilter, days: number
     from found where found.day is not null and place < ${days}
   )
   select ${timeText(sql`d.day`)} as day, ${timeText(sql`s.at`)} as at, ${timeText(sql`s.hour`)} as hour, s.kind, s.count,
-    p.slug as "productSlug", p.name as "productName", g.grant_key as "grantKey", g.reason as "grantReason", trim_scale(s.amount)::text as amount
+    p.slug as "productSlug", p.name as "productName", g.grant_key as "grantKey", g.reason as "grantReason", trim_scale(s.amount)::text as amount,
+    case when s.count = 1 then ${correctedEvent(id, sql`s`)} else '' end as event
   from found d
   cross join lateral (
     select e.kind, e.product_id, e.grant_id, count(*)::int as count, max(e.at) as at, max(e.hour) as hour, sum(e.amount) as amount

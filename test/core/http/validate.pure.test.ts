@@ -70,3 +70,21 @@ it.each([
 ])('reads the time %j as %s', (typed, time) => {
   expect(minuteField.safeParse(typed).data?.toISOString()).toBe(time);
 });
+
+it.each([
+  ['31 Nov', 'November has only 30 days'],
+  ['2026-11-31', 'November has only 30 days'],
+  ['31 Feb 2026', 'February has only 28 days'],
+  ['30 feb 2024', 'February has only 29 days'],
+  ['2026-13-01', undefined],
+  ['31 November 2026', 'November has only 30 days'],
+  ['soon', undefined],
+])('says how long the month of %j is', (typed, length) => {
+  const read = readDay(typed, Date.parse('2026-11-30T23:59:59Z'));
+  const [day, minute] = [dayField.safeParse(read), minuteField.safeParse(`${typed} 12:00`)].map(
+    ({ error }) => error?.issues[0]?.message,
+  );
+  expect(day).toBe(length ? `must exist: ${length}` : 'must be a date like 29 Nov 2026');
+  if (/\d{4}/.test(typed))
+    expect(minute).toBe(length ? `must exist: ${length}` : 'must be a time, like 29 Nov 2026 12:00');
+});

@@ -4,6 +4,7 @@ import { creditGrants } from '../../../src/metering/credits/table.js';
 import { products } from '../../../src/metering/entitlements/table.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { hostileTexts } from '../../support/hostile-texts.js';
+import { operatorClient } from '../../support/operator.js';
 import { signedInOperator, type TestOperator } from '../../support/operators.js';
 import { useService } from '../../support/use.js';
 import { createProduct, grant } from '../support/products.js';
@@ -27,6 +28,8 @@ const unescape = (text: string) =>
     .replaceAll('&#34;', '"')
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&');
+const api = operatorClient(() => service);
+
 /** Returns a page's text without markup, with whitespace collapsed. */
 const readText = (page: string) =>
   unescape(page.split('<main')[1]!.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
@@ -63,6 +66,16 @@ async function scene() {
         (await sendUsage(service.url, secret, [usageEvent(product.slug, `e${events++}`, { quantity })]))
           .status,
       ).toBe(202),
+    correct: async (idempotencyKey: string, quantity: number) => {
+      const correction = {
+        idempotencyKey,
+        quantity,
+        reason: 'Wrong',
+        correctionKey: `${idempotencyKey} once`,
+      };
+      const path = `/organizations/${organization.slug}/usage/corrections`;
+      expect((await api('POST', path, { corrections: [correction] })).status).toBe(200);
+    },
     grants: () => db.orm.select().from(creditGrants).where(eq(creditGrants.orgId, organization.id)),
     audit: async () =>
       (await auditOf(db, organization.id))
@@ -295,7 +308,7 @@ it('forgiving an overdraft says what is forgiven, needs a reason, and leaves an 
 });
 
 it('the ledger has the customer’s filters, days and file, and leads to the events of a correction', async () => {
-  const { base, burn, give, open, product } = await scene();
+  const { base, burn, give, open, product, correct } = await scene();
   await give({ ...form, amount: '2' });
   await burn(0.75);
   service.clock.advance(2_000);
@@ -316,4 +329,11 @@ it('the ledger has the customer’s filters, days and file, and leads to the eve
   const file = (await operator.browser.get(`${base}.csv${chosen}`)).text.trim().split(/\r?\n/);
   expect(file).toHaveLength(3);
   expect(file[0]).toMatch(/^\W?at,hour,kind,product,grant_key,amount,mode$/);
+  const corrected = async () => {
+    const page = unescape((await operator.browser.get(base + chosen, html)).text);
+    return [...page.matchAll(/<a href="([^"]*)">(?:(?!<\/tr>).)*>Corrected</gs)].map(([, href]) => href);
+  };
+  const place = `${base.replace('credits', 'usage')}?product=${product.slug}&from=${day}&to=${day}`;
+  await correct('e1', 1);
+  expect(await corrected()).toEqual([`${place}&event=e1&mode=live`]);
 });

@@ -52,6 +52,8 @@ export type LedgerRow = Pick<
   balance?: string;
   /** More than one if the row sums up a day's entries. */
   count?: number;
+  /** Key of the only event that the entry is about. */
+  event?: string;
 };
 
 /** A grant that was void before it began joins when it was voided. */

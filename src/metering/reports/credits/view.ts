@@ -112,6 +112,7 @@ export function toEntryView({
   amount,
   balance,
   count = 1,
+  event,
 }: LedgerRow) {
   const { label, sign } = kinds[kind];
   const isUndone = amount.startsWith('-');
@@ -127,7 +128,7 @@ export function toEntryView({
     /** The events that the entry sums up. */
     events:
       productSlug !== null && (kind === 'burn' || kind === 'return')
-        ? { product: productSlug, range: 'day', date: hour.slice(0, 10), hour: hour.slice(11, 13) }
+        ? { product: productSlug, range: 'day', date: hour.slice(0, 10), hour: hour.slice(11, 13), event }
         : undefined,
     sign: isUndone && sign !== '' ? (sign === '+' ? '−' : '+') : sign,
     amount: amount.replace('-', ''),
