@@ -113,7 +113,7 @@ describe('an event', () => {
       page.text.match(/href="[^"]*event=of(%20|\+)a(%20|\+)job[^>]*><bdi>of a job 0000000[0-2]</g),
     ).toHaveLength(3);
     expect(textOf(page.text)).toMatch(
-      /of a job 00000000 Product \S+ 1 Mar, [\d:]+ UTC the runtime \d+ calls? of a job/,
+      /of a job 00000000 Product \S+ 1 Mar, [\d:]+ the runtime \d+ calls? of a job/,
     );
     expect(textOf((await open({ event: 'of a job 00000002' })).text)).toContain('Recorded once');
     const only = (await open({ event: 'of another job 00000024' })).text;
@@ -451,7 +451,7 @@ describe('the filters', () => {
     await sendUsage(service.url, other.secret, [usageEvent(product.slug, 'd')]);
     expect(await namesOn({ key: other.id })).toEqual(['the other', 'eu · small · ada']);
     await grant(db, orgId, (await createProduct(db)).id);
-    expect(textOf((await open()).text)).toMatch(new RegExp(`${product.name} c eu · small · ada c 15 Mar`));
+    expect(textOf((await open()).text)).toMatch(new RegExp(`${product.name} c eu · small · ada c 12:00 `));
   });
 
   it('examine a bounded number of events at a time, and the next page continues after them', async () => {
@@ -495,7 +495,13 @@ describe('the filters', () => {
   it('are in UTC, like the times of the rows', async () => {
     const { open, fill } = await arrive();
     await fill(1);
-    expect((await open()).text).toMatch(/data-label="Occurred"><time (?![^>]* data-zoned)/);
+    await fill(1, { prefix: 'a key that is too long ', from: '2031-03-15T11:58:59.999Z' });
+    const list = await open();
+    expect(list.text).not.toMatch(/data-label="Occurred"><time [^>]* data-zoned/);
+    // The heading says UTC for all rows, and only days before today have a name.
+    const rows = textOf(list.text).split(' Events (UTC) ').at(-1)!;
+    expect(rows).toMatch(/ a key that i… 11:58 .* event 00000000 1 Mar, 00:00 /);
+    expect(rows).not.toContain('UTC');
     const [, panel] = (await open({ event: 'event 00000000' })).text.split('class="side-panel"');
     expect(panel).toContain('1 Mar 2031, 00:00:00 UTC');
     expect(panel).not.toContain('data-zoned');
