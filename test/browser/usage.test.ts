@@ -162,7 +162,7 @@ it('a list leads back page by page, also after a reload', async () => {
     places.push(page.url());
   }
   await page.reload();
-  for (const place of places.slice(0, 2).reverse()) {
+  for (const place of places.slice(0, 2).toReversed()) {
     await previous!.click();
     await page.waitForURL(place);
   }
