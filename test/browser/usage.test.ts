@@ -76,6 +76,32 @@ it('a wrong day is named beside its field, and the last valid days stay', async 
   expect(page.url()).not.toContain('abc');
 });
 
+it('a day can be chosen in the browser’s calendar, and the filter applies itself', async () => {
+  const { as } = await arrive();
+  const page = await world.visit({ as });
+  const today = new Date(world.service.clock.now()).toISOString().slice(0, 10);
+  await page.goto(`/dashboard/usage?range=custom&from=${today}&to=${today}`);
+  await page.evaluate('HTMLInputElement.prototype.showPicker = function () { window.picker = this; }');
+  const choose = async (day: string) => {
+    const button = page.getByRole('button', { name: 'Choose a day' }).first();
+    await button.focus();
+    await page.keyboard.press('Enter');
+    const shown = await page.evaluate('window.picker.value');
+    await page.evaluate(`window.picker.value = '${day}'`);
+    for (const type of ['input', 'change'])
+      await page.evaluate(`window.picker.dispatchEvent(new Event('${type}', { bubbles: true }))`);
+    await page.locator('[data-chart]').waitFor();
+    return shown;
+  };
+  expect(await choose('2026-01-01')).toBe(today);
+  expect(await page.getByLabel('From', { exact: true }).inputValue()).toBe('1 Jan 2026');
+  // The new page's button works, too, and knows the chosen day.
+  expect(await choose('2026-02-01')).toBe('2026-01-01');
+  expect(await page.getByLabel('From', { exact: true }).inputValue()).toBe('1 Feb 2026');
+  await page.setViewportSize({ width: 360, height: 700 });
+  expect(await findOverflow(page)).toEqual([]);
+});
+
 it('links of the explorer keep the place and the focus, and the way back', async () => {
   const { as } = await arrive({ unitCap: '1000' });
   const page = await world.visit({ as, viewport: { width: 360, height: 500 } });
@@ -168,7 +194,7 @@ it('a list leads back page by page, also after a reload', async () => {
     places.push(page.url());
   }
   await page.reload();
-  for (const place of places.slice(0, 2).reverse()) {
+  for (const place of places.slice(0, 2).toReversed()) {
     await previous!.click();
     await page.waitForURL(place);
   }

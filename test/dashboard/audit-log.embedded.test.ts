@@ -105,8 +105,9 @@ describe('an entry', () => {
       ip: '192.0.2.77',
       requestId: 'request-77',
     });
-    const { rows, links } = await page();
+    const { rows, links, main } = await page();
     expect(rows).toHaveLength(1);
+    expect(main).toContain('Orders are under <a href="/dashboard/portfolio">');
     const [row] = rows;
     for (const words of [
       user.name,

@@ -188,7 +188,11 @@ describe('the overview', () => {
     await addGrant(db, organization.id, { amount: '100' }, yesterday);
     const used = { quantity: 3, occurredAt: yesterday.toISOString() };
     await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a', used)]);
-    expect((await openOverview(browser)).seen).toMatch(
+    const unused = await createProduct(db);
+    await grant(db, organization.id, unused.id);
+    const { seen } = await openOverview(browser);
+    expect(seen).toMatch(new RegExp(`${unused.name} 0 calls No usage`));
+    expect(seen).toMatch(
       // Credits count on the day when they are burned, even if the usage is of yesterday.
       /Credits burned 6 .*Credits left 94 .*Credits by day/,
     );

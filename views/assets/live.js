@@ -2,6 +2,7 @@
 // focus and open details. A part is an element with an ID and either `data-part`, or `data-live="<seconds>"` if it is
 // polled at that interval.
 import { copyButtons } from './copy.js';
+import { dayButtons } from './days.js';
 import { filterForms } from './filters.js';
 import { pagers } from './pagers.js';
 import { isPaused, pauseButtons } from './pause.js';
@@ -16,6 +17,7 @@ let replacements = 0;
 export function enhance(root, address = location.href) {
   localTimes(root);
   copyButtons(root);
+  dayButtons(root);
   filterForms(root);
   pagers(root, address);
   pauseButtons(root);

@@ -1,5 +1,5 @@
 import { addDecimals, sumDecimals } from '../decimal.js';
-import { formatDecimal, roundFigure } from '../pages/format.js';
+import { formatDecimal, roundFigure, roundFigures } from '../pages/format.js';
 import { formatTick, toChart } from './bars.js';
 import type { ChartTable } from './text.js';
 
@@ -65,6 +65,7 @@ export function toStackedChart(input: StackedInput) {
     };
   });
   const total = sumDecimals(series.map((one) => one.total));
+  const round = roundFigures(series.map((one) => one.total));
   const hasEstimates = bars.some(({ estimate }) => estimate > 0);
   return {
     ...toChart(
@@ -75,7 +76,7 @@ export function toStackedChart(input: StackedInput) {
         cap,
       },
     ),
-    legend: series.map(({ name, total }) => ({ name, total: formatDecimal(roundFigure(total)) })),
+    legend: series.map(({ name, total }) => ({ name, total: formatDecimal(round(total)) })),
     beforeName: before?.name,
     hasEstimates,
     table: toTable(),

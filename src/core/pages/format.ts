@@ -52,8 +52,16 @@ export function roundFigure(decimal: string): string {
   return cents.format(decimal as Intl.StringNumericLiteral);
 }
 
-export const formatFigure = (decimal: string): string =>
-  formatQuantity(roundFigure(decimal)).replace(/^</, '&lt;');
+/** Rounds a column's totals: if one has decimals, all but zero have two. */
+export function roundFigures(column: readonly string[]): (decimal: string) => string {
+  const hasDecimals = column.some((decimal) => roundFigure(decimal).includes('.'));
+  return (decimal) =>
+    hasDecimals && /^-?[1-9]\d{0,11}$/.test(decimal) ? `${decimal}.00` : roundFigure(decimal);
+}
+
+/** @param column the totals shown with it */
+export const formatFigure = (decimal: string, column: readonly string[] = []): string =>
+  formatQuantity(roundFigures(column)(decimal)).replace(/^</, '&lt;');
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 

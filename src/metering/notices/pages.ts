@@ -38,7 +38,7 @@ export function alertPages(context: Context): Router {
   const router = pageRouter();
 
   async function show(req: Request, res: Response, form: FormState): Promise<void> {
-    const notices = { added: 'Added.', removed: 'Removed.' };
+    const notices = { added: 'Alert added.', removed: 'Alert removed.' };
     const page = { view: 'metering/usage/alerts', title: 'Alerts', section: 'usage', notices };
     const { orgId, role } = sessionOf(res);
     const alerts = await readAlerts(context, { orgId, role });

@@ -41,7 +41,7 @@ export async function readEvents(
       href: link({ event: event.idempotencyKey, cursor }),
     })),
     product: products.length === 1 ? products[0] : undefined,
-    hourName: request.hour && `${request.hour}:00 to ${request.hour}:59 UTC`,
+    hourName: request.hour && `${request.hour}:00 to ${request.hour}:59`,
     allHref: `${link({ hour: '' })}#events`,
     searchedTo: page.searchedTo === undefined ? undefined : new Date(page.searchedTo),
     archived: archived && toArchivedView(archived),
@@ -194,7 +194,7 @@ function toSent(event: EventRow): string {
 export function toEventView(event: EventRow) {
   return {
     ...event,
-    shortKey: event.idempotencyKey.replace(/^(.{8}).{3,}$/u, '$1…'),
+    shortKey: event.idempotencyKey.replace(/^(.{12}).{3,}$/u, '$1…'),
     exactOccurredAt: event.occurredAt,
     exactReceivedAt: event.receivedAt,
     occurredAt: new Date(event.occurredAt),

@@ -170,10 +170,18 @@ function toFilters(
   );
   const kept: Query = { product, ...Object.fromEntries(parts.map((name) => [name, textField(query, name)])) };
   const options = toProductOptions(products);
+  const countsSubjects = (chosen ? [chosen] : products).some((one) => one.countsSubjects);
+  // Over all products, a subject cannot be combined with an API key.
+  const takesSubject = countsSubjects && viewer.subject === undefined && (chosen || kept.key === undefined);
+  const addable = [
+    ...(takesSubject ? ['subject'] : []),
+    ...(chosen?.dimensions ?? []).map((name) => DIMENSION + name),
+  ];
   return {
     ...toPeriodChoices(`${viewer.home}/usage`, shown, query, kept, now, viewer.mode),
     form: { ...form, values: { ...toPeriodQuery(shown.period), ...form.values, product: product ?? '' } },
     kept,
+    addable: addable.filter((name) => kept[name] === undefined),
     hasProducts: products.length > 0,
     productOptions:
       options && options.length > 1 && viewer.subject === undefined

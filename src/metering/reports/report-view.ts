@@ -149,7 +149,8 @@ export function toBeforeView<Row>(
 
 function sayWhen(before: Period, isCut: boolean): string {
   if (before.range === 'day') return `${isCut ? 'by this hour on' : 'on'} ${nameBefore(before)}`;
-  return `${isCut ? 'at this point of' : 'in'} ${nameBefore(before)}`;
+  if (before.range === 'month') return `${isCut ? 'at this point of' : 'in'} ${nameBefore(before)}`;
+  return `in ${nameBefore(before)}${isCut ? ', up to this time' : ''}`;
 }
 
 /** The year is clear from the period that follows. */

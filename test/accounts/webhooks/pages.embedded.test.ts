@@ -54,8 +54,11 @@ it('before the first endpoint, the page shows all types and a message', async ()
   const { browser } = await arrive();
   const page = await getPage(browser, PATH);
   expect(textOf(page)).toMatch(
-    /"timestamp": "2026.* Event types \(\d+\) api_key\.created An API key was created\. /,
+    /Example message .*"timestamp": "2026.* Every endpoint also receives the last 2, .* api_key\.created An API key was created\. /,
   );
+  const choice = textOf(await getPage(browser, `${PATH}/new`));
+  const count = /All current event types (\(\d+\))/.exec(choice)![1]!;
+  expect(textOf(page)).toContain(`Event types ${count} `);
   expect(page.text).toContain('<span class="hl-attr">"type"</span>');
 });
 

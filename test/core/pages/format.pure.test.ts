@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import {
   formatAgo,
   formatEach,
+  formatFigure,
   formatGrace,
   formatUnit,
   roundFigure,
@@ -56,4 +57,11 @@ it.each([
   ['9007199254740991.3', '9007199254740991.30'],
 ])('a total of %s has two decimals or none', (exact, figure) => {
   expect(roundFigure(exact)).toBe(figure);
+});
+
+it('totals in one column all have two decimals if one has decimals', () => {
+  const column = ['2153', '635.777', '0', '-3'];
+  const format = (decimal: string) => formatFigure(decimal, column);
+  expect(column.map(format)).toEqual(['2,153.00', '635.78', '0', '−3.00']);
+  expect(formatFigure('2153', ['2153', '635'])).toBe('2,153');
 });

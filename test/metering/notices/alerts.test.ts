@@ -124,6 +124,8 @@ describe('an alert on a share of a cap', () => {
       `${customer.organization.name}: Tiles has used 62% of its cap in March 2031: 620.5 of 1,000 calls.`,
     );
     expect(await customer.page()).toContain('62% of the cap of Tiles');
+    for (const done of ['added', 'removed'])
+      expect((await customer.browser.get(`${ALERTS}?done=${done}`, html)).text).toContain(`Alert ${done}.`);
     expect(await customer.page()).not.toContain('Never');
     service.clock.set('2031-04-02T12:00:00Z');
     await customer.use(619);
@@ -406,7 +408,7 @@ describe('the page of alerts', () => {
     const page = await read(ALERTS);
     expect(page).not.toContain(proposal);
     expect(page).toContain('value="97"');
-    expect(page).toContain('The last 30 days burned 0 to 96.5 credits a day');
+    expect(page).toMatch(/The last 30 days burned 0 to 96\.5 credits a day, median [\d.]+\./);
     expect(page).toContain('Above on 2 days');
   });
 

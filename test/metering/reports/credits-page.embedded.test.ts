@@ -189,9 +189,15 @@ describe('the credits page', () => {
       .from(creditEntries)
       .where(eq(creditEntries.orgId, organization.id));
     await database.db.orm.insert(creditEntries).values({ ...entry!, kind: 'return', amount: '1.25' });
-    expect(await open('/ledger')).toMatch(
-      /A correction has the time of the usage that it corrects.* Corrected Tokens Overdraft \+1\.25/,
-    );
+    const corrected =
+      /A correction has the time of the usage that it corrects.* Corrected Tokens Overdraft \+1\.25/;
+    expect(await open('/ledger')).toMatch(corrected);
+    const page = await open();
+    expect(page).toMatch(corrected);
+    // No entry says that a correction was made at the time that it counts from.
+    expect(page).toContain('Counts from What');
+    expect(page).not.toContain('Booked');
+    expect(page).toContain('Credits by day and product How credits work');
   });
 
   it('projects how long the balance lasts once a day has burned credits, counting the ends of grants', async () => {
@@ -211,9 +217,9 @@ describe('the credits page', () => {
     // 10 credits from noon to the end of the next day are 6.7 a day. Today counts as such a day, and 83.3 last 12.5 more.
     const estimate = `At the pace of the last 1 day, the balance lasts until about ${day(13)}.`;
     expect(await open()).toContain(estimate);
-    expect(await open()).toMatch(/Burned in the last 7 days 10 Tokens At/);
+    expect(await open()).toMatch(/Burned in the 7 days before today 10 Tokens At/);
     await send(10);
-    expect(await open()).toMatch(/Burned in the last 7 days 10 Tokens ; today 5 so far/);
+    expect(await open()).toMatch(/Burned in the 7 days before today 10 Tokens ; today 5 so far/);
     service.clock.advance(DAY_MS / 8);
     // Within a day, only more usage than on an average day changes the estimate.
     expect(await open()).toContain(estimate);

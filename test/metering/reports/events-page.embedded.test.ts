@@ -113,7 +113,7 @@ describe('an event', () => {
       page.text.match(/href="[^"]*event=of(%20|\+)a(%20|\+)job[^>]*><bdi>of a job 0000000[0-2]</g),
     ).toHaveLength(3);
     expect(textOf(page.text)).toMatch(
-      /of a job 00000000 Product \S+ 1 Mar, [\d:]+ UTC the runtime \d+ calls? of a job/,
+      /of a job 00000000 Product \S+ 1 Mar, [\d:]+ the runtime \d+ calls? of a job/,
     );
     expect(textOf((await open({ event: 'of a job 00000002' })).text)).toContain('Recorded once');
     const only = (await open({ event: 'of another job 00000024' })).text;
@@ -123,7 +123,7 @@ describe('an event', () => {
       /More than 20 events .* Enter more of the key/,
     );
     // The list shows the short keys, too.
-    expect(textOf((await open()).text)).toContain('of another job 00000024 of anoth…');
+    expect(textOf((await open()).text)).toContain('of another job 00000024 of another j…');
   });
 
   it('in test mode warns that a live event with the same key does not count', async () => {
@@ -442,6 +442,13 @@ describe('the filters', () => {
     expect(await shown({ 'dimension.model': 'small', key: key.id })).toEqual(['b']);
     expect(await shown({ subject: 'ada' })).toEqual(['c', 'a']);
     expect(await shown({ 'dimension.region': 'us' })).toEqual([]);
+    const addable = async (query: Record<string, string>) =>
+      [...(await open(query)).text.matchAll(/id="add-([^"]+)"\s+name="\1"/g)].map(([, name]) => name);
+    expect(await addable({})).toEqual(['subject', 'dimension.region', 'dimension.model']);
+    expect(await addable({ subject: 'ada', 'dimension.model': 'small' })).toEqual(['dimension.region']);
+    const kept = (await open({ subject: 'ada', range: 'last7' })).text;
+    expect(kept).toContain('<input type="hidden" name="subject" value="ada">');
+    expect(kept).toContain('<input type="hidden" name="range" value="last7">');
     const namesOn = async (query: Record<string, string>) =>
       [...(await open(query)).text.matchAll(/data-panel data-row><bdi>([^<]*)</g)].map(([, name]) => name);
     expect(await namesOn({})).toEqual(['eu · small · ada', 'eu · small · ben', 'eu · large · ada']);
@@ -451,7 +458,9 @@ describe('the filters', () => {
     await sendUsage(service.url, other.secret, [usageEvent(product.slug, 'd')]);
     expect(await namesOn({ key: other.id })).toEqual(['the other', 'eu · small · ada']);
     await grant(db, orgId, (await createProduct(db)).id);
-    expect(textOf((await open()).text)).toMatch(new RegExp(`${product.name} c eu · small · ada c 15 Mar`));
+    expect(textOf((await open()).text)).toMatch(new RegExp(`${product.name} c eu · small · ada c 12:00 `));
+    expect(await addable({})).toEqual(['subject']);
+    expect(await addable({ key: key.id })).toEqual([]);
   });
 
   it('examine a bounded number of events at a time, and the next page continues after them', async () => {
@@ -495,7 +504,13 @@ describe('the filters', () => {
   it('are in UTC, like the times of the rows', async () => {
     const { open, fill } = await arrive();
     await fill(1);
-    expect((await open()).text).toMatch(/data-label="Occurred"><time (?![^>]* data-zoned)/);
+    await fill(1, { prefix: 'a key that is too long ', from: '2031-03-15T11:58:59.999Z' });
+    const list = await open();
+    expect(list.text).not.toMatch(/data-label="Occurred"><time [^>]* data-zoned/);
+    // The heading says UTC for all rows, and only days before today have a name.
+    const rows = textOf(list.text).split('Events (UTC)').at(-1)!;
+    expect(rows).toMatch(/ a key that i… 11:58 .* event 00000000 1 Mar, 00:00 /);
+    expect(rows).not.toContain('UTC');
     const [, panel] = (await open({ event: 'event 00000000' })).text.split('class="side-panel"');
     expect(panel).toContain('1 Mar 2031, 00:00:00 UTC');
     expect(panel).not.toContain('data-zoned');

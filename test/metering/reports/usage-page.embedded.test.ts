@@ -379,7 +379,7 @@ describe('the parts', () => {
     const { open, key } = await divided('0.5');
     const page = textOf((await open()).text);
     expect(page).toContain('Credits 5.50 0.5 credits per call');
-    expect(page).toMatch(/By API key Name Quantity Credits Share the runtime 10 5 90\.9% the other/);
+    expect(page).toMatch(/By API key Name Quantity Credits Share the runtime 10 5\.00 90\.9% the other/);
     expect(page).toMatch(/By subject Name Quantity Credits Share ada 5 2\.50 45\.5% /);
     const small = textOf(
       (await open('?dimension.model=small&range=custom&from=2031-03-14&to=2031-03-15')).text,
@@ -387,10 +387,10 @@ describe('the parts', () => {
     expect(small).toMatch(/Used 6 calls in 3 events Credits 3 /);
     expect(small).toMatch(/By region Name Quantity Credits Share eu 4 2 66\.7% us &amp; ca 2 1 33\.3% /);
     // A filter keeps the other values beside the chosen one, with their own credits.
-    expect(small).toMatch(/By model Name Quantity Credits Share small 6 3 54\.5% large 5 2\.50 45\.5% /);
+    expect(small).toMatch(/By model Name Quantity Credits Share small 6 3\.00 54\.5% large 5 2\.50 45\.5% /);
     const ofKey = textOf((await open(`?key=${key.id}`)).text);
     expect(ofKey).toContain('Credits 5 0.5');
-    expect(ofKey).toMatch(/the runtime 10 5 90\.9% the other org_live_\w+… 1 0\.50 9\.1%/);
+    expect(ofKey).toMatch(/the runtime 10 5\.00 90\.9% the other org_live_\w+… 1 0\.50 9\.1%/);
     const ofBen = textOf((await open('?subject=ben')).text);
     expect(ofBen).toContain('Credits 2.50 0.5');
     expect(ofBen).toMatch(/By subject .* ada 5 2\.50 45\.5% ben 5 2\.50 45\.5% cleo 1 0\.50 9\.1%/);
@@ -401,7 +401,7 @@ describe('the parts', () => {
     async (price) => {
       const { key, other, open, csv } = await divided(price);
       const numbers = (quantity: number, shown: string) =>
-        `${quantity} ${price === null ? 1 : (quantity / 2).toFixed(2).replace('.00', '')} ${shown}`;
+        `${quantity} ${price === null ? 1 : (quantity / 2).toFixed(2)} ${shown}`;
       const ofBen = await open('?subject=ben');
       const text = textOf(ofBen.text);
       expect(text).toContain('Used 5 calls in 2 events');
@@ -550,7 +550,7 @@ describe('the last days', () => {
     const text = textOf(week.text);
     expect(text).toContain('9 Mar 2031 – 15 Mar 2031');
     expect(text).toContain(
-      'Used 3 ▲ 50.0% more than 2 in the previous period calls in 3 events 2 at this point of the 7 days before',
+      'Used 3 ▲ 50.0% more than 2 in the previous period calls in 3 events 2 in the 7 days before, up to this time',
     );
     expect(week.text).toContain('data-label="9 Mar 2031: 3 calls\n2 Mar 2031 – 8 Mar 2031 0"');
     expect(await csv('?range=last7')).toHaveLength(1);
