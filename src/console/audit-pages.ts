@@ -28,6 +28,7 @@ import {
 import {
   addressOf,
   CONSOLE,
+  inOperatorsWords,
   linkToTabs,
   PAGE_SIZE,
   PEOPLE,
@@ -55,7 +56,8 @@ export function consoleAuditPages(deps: AuditDeps): Router {
     const view = await readAuditView(deps, customer.id, path, filter, form.values);
     const page = { view: 'accounts/audit-log/log', tab: 'audit-log', title: 'Audit log' };
     const entries = view.entries.map(linkToTabs(deps, customer));
-    await renderCustomer(deps, req, res, page, customer, { form, ...view, entries });
+    const actions = view.actions.map((choice) => ({ ...choice, label: inOperatorsWords(choice.label) }));
+    await renderCustomer(deps, req, res, page, customer, { form, ...view, entries, actions });
   });
 
   router.get('/audit-log', showLog(deps, PATH, readServiceLog));
