@@ -1,24 +1,34 @@
-import type { Router } from 'express';
+import type { RequestHandler, Router } from 'express';
 import { decodeCursor, encodeCursor } from '../core/ids.js';
 import {
   findUsers,
   listOperatorActions,
+  listOperatorChanges,
   listOperatorRows,
   type OperatorRow,
 } from '../accounts/audit/queries.js';
 import { listOperators } from '../accounts/identity/operators/operators.js';
+import { listOrganizations } from '../accounts/identity/organizations/queries.js';
 import type { Orm } from '../core/db/client.js';
 import { nameTargets, titleOf, type Wording } from '../accounts/audit/wording.js';
 import { isUuid } from '../core/http/request.js';
 import { cutPage } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
+import { toNamedOptions } from '../core/pages/format.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { readAuditForm, readAuditView } from '../dashboard/audit-log/pages.js';
 import { listConsoleSections, type ConsoleSection } from '../dashboard/frame.js';
-import { nameOperators, toEntryView, withoutLinks, type Actor } from '../dashboard/audit-log/view.js';
+import {
+  nameOperators,
+  readActors,
+  toEntryView,
+  withoutLinks,
+  type Actor,
+} from '../dashboard/audit-log/view.js';
 import {
   addressOf,
   CONSOLE,
+  inOperatorsWords,
   linkToTabs,
   PAGE_SIZE,
   PEOPLE,
@@ -28,15 +38,15 @@ import {
 } from './page.js';
 
 const PATH = `${CONSOLE}/audit-log`;
+const CHANGES_PATH = `${PATH}/customers`;
 const MAX_CHOICES = 200;
 /** The filter's value; an empty one leaves out sign-ins. */
 const EVERYTHING = 'all';
 const signIns = ['user.signed_in', 'user.signed_out'];
 
-export function consoleAuditPages(
-  deps: ConsoleDeps & { wording: Wording; sections: readonly ConsoleSection[] },
-): Router {
-  const { orm } = deps.db;
+type AuditDeps = ConsoleDeps & { wording: Wording; sections: readonly ConsoleSection[] };
+
+export function consoleAuditPages(deps: AuditDeps): Router {
   const router = pageRouter();
 
   router.get('/customers/:slug/audit-log', async (req, res) => {
@@ -46,51 +56,81 @@ export function consoleAuditPages(
     const view = await readAuditView(deps, customer.id, path, filter, form.values);
     const page = { view: 'accounts/audit-log/log', tab: 'audit-log', title: 'Audit log' };
     const entries = view.entries.map(linkToTabs(deps, customer));
-    await renderCustomer(deps, req, res, page, customer, { form, ...view, entries });
+    const actions = view.actions.map((choice) => ({ ...choice, label: inOperatorsWords(choice.label) }));
+    await renderCustomer(deps, req, res, page, customer, { form, ...view, entries, actions });
   });
 
-  router.get('/audit-log', async (req, res) => {
-    const { filter, form } = readAuditForm(req, res);
-    const { cursor, action, actor, from, to } = filter ?? {};
-    const asked = { action, actor, from, to };
-    const before = cursor === undefined ? undefined : decodeCursor(cursor);
-    const operators = await listOperators(orm, MAX_CHOICES);
-    const shownActions =
-      action === EVERYTHING ? {} : action === undefined ? { without: signIns } : { action };
-    const actors = actor === undefined ? undefined : await listActors(orm, actor);
-    const range = { before, limit: PAGE_SIZE + 1 };
-    const rows = filter ? await listOperatorRows(orm, { ...shownActions, actors, from, to }, range) : [];
-    const { page: shown, nextCursor } = cutPage(rows, PAGE_SIZE, ({ id }) => encodeCursor(id));
-    const entries = await toEntries(deps, shown);
-    const actions = (await listOperatorActions(orm, MAX_CHOICES)).map((value) => ({
-      value,
-      label: titleOf(deps.wording, value),
-    }));
-    const people = operators.map(({ email, name }) => ({ value: email, label: `${name} (${email})` }));
-    const isListed = actor === undefined || people.some(({ value }) => value === actor);
-    const page = { view: 'console/audit-log', title: 'Audit log', section: 'audit-log' };
-    await renderPage(deps, req, res, page, {
-      form,
-      path: PATH,
-      actions: [
-        { value: '', label: 'All but sign-ins' },
-        { value: EVERYTHING, label: 'Everything' },
-        ...actions,
-      ],
-      actors: [
-        { value: '', label: 'Everyone' },
-        ...people,
-        ...(isListed ? [] : [{ value: actor, label: actor }]),
-      ],
-      isFiltered: Object.keys(form.values).length > 0,
-      isReadable: filter !== undefined,
-      entries,
-      pager: toPager(PATH, asked, { cursor, nextCursor }),
-      onlyActor: (id: string) => toAddress(PATH, { ...asked, actor: id }),
-    });
-  });
+  router.get('/audit-log', showLog(deps, PATH, readServiceLog));
+  router.get('/audit-log/customers', showLog(deps, CHANGES_PATH, readChanges));
   return router;
 }
+
+const showLog =
+  (deps: AuditDeps, path: string, read: typeof readServiceLog | typeof readChanges): RequestHandler =>
+  async (req, res) => {
+    const { orm } = deps.db;
+    const { filter, form } = readAuditForm(req, res);
+    const { cursor, object: _, ...asked } = filter ?? ({} as Partial<NonNullable<typeof filter>>);
+    const before = cursor === undefined ? undefined : decodeCursor(cursor);
+    const actors = asked.actor === undefined ? undefined : await listActors(orm, asked.actor);
+    const limit = filter ? PAGE_SIZE + 1 : 0;
+    const { nextCursor, ...found } = await read(deps, { ...asked, actors }, { before, limit });
+    const operators = await listOperators(orm, MAX_CHOICES);
+    const people = operators.map(({ email, name }) => ({ value: email, label: `${name} (${email})` }));
+    const page = { view: 'console/audit-log', title: 'Audit log', section: 'audit-log' };
+    await renderPage(deps, req, res, page, {
+      ...found,
+      form,
+      path,
+      logs: [
+        { label: 'Service', href: PATH, isCurrent: path === PATH },
+        { label: 'Customers', href: CHANGES_PATH, isCurrent: path !== PATH },
+      ],
+      actors: withChosen([{ value: '', label: 'Everyone' }, ...people], asked.actor),
+      isFiltered: Object.keys(form.values).length > 0,
+      isReadable: filter !== undefined,
+      pager: toPager(path, asked, { cursor, nextCursor }),
+      onlyActor: (actor: string) => toAddress(path, { ...asked, actor }),
+      onlyCustomer: (organization: string) => toAddress(path, { ...asked, organization }),
+    });
+  };
+
+const withChosen = (choices: { value: string; label: string }[], chosen = '') =>
+  choices.some(({ value }) => value === chosen) ? choices : [...choices, { value: chosen, label: chosen }];
+
+type Read = Parameters<typeof listOperatorChanges>;
+
+async function readServiceLog(deps: AuditDeps, { action, ...asked }: Read[1], range: Read[2]) {
+  const { orm } = deps.db;
+  const shown = action === EVERYTHING ? {} : action === undefined ? { without: signIns } : { action };
+  const { page, nextCursor } = toPage(await listOperatorRows(orm, { ...asked, ...shown }, range));
+  const actions = [
+    { value: '', label: 'All but sign-ins' },
+    { value: EVERYTHING, label: 'Everything' },
+    ...(await listOperatorActions(orm, MAX_CHOICES)).map((value) => ({
+      value,
+      label: titleOf(deps.wording, value),
+    })),
+  ];
+  return { entries: await toEntries(deps, page), nextCursor, actions };
+}
+
+async function readChanges(deps: AuditDeps, asked: Read[1], range: Read[2]) {
+  const { orm } = deps.db;
+  const { page, nextCursor } = toPage(await listOperatorChanges(orm, asked, range));
+  const actors = page.map(({ actor }) => actor);
+  const actorOf = await nameOperators(orm, actors, await readActors(orm, '', []));
+  const entries = (await nameTargets(orm, deps.wording, page)).map((row) => ({
+    ...linkToTabs(deps, row.customer)(toEntryView(deps.wording, row, asOperator(actorOf(row.actor)))),
+    customer: row.customer,
+  }));
+  const listed = toNamedOptions(await listOrganizations(orm, { after: undefined, limit: MAX_CHOICES }));
+  const customers = withChosen([{ value: '', label: 'All customers' }, ...listed], asked.organization);
+  return { entries, nextCursor, customers };
+}
+
+const toPage = <T extends { id: string }>(rows: T[]) =>
+  cutPage(rows, PAGE_SIZE, ({ id }) => encodeCursor(id));
 
 /** Operators change things in the name of their address, but sign in as a user. */
 async function listActors(orm: Orm, actor: string): Promise<string[]> {
@@ -98,11 +138,15 @@ async function listActors(orm: Orm, actor: string): Promise<string[]> {
   return [actor, `operator:${actor}`, ...users.map(({ id }) => id)];
 }
 
+/** Every actor of these logs is an operator. */
+const asOperator = (actor: Actor): Actor => ({
+  ...actor,
+  id: actor.email ?? actor.id,
+  note: actor.note === 'operator' ? null : actor.note,
+});
+
 /** Actors without a user account keep their name from the log. */
-async function toEntries(
-  { wording, sections, ...deps }: Parameters<typeof consoleAuditPages>[0],
-  rows: OperatorRow[],
-) {
+async function toEntries({ wording, sections, ...deps }: AuditDeps, rows: OperatorRow[]) {
   const { orm } = deps.db;
   const actors = rows.map(({ actor }) => actor);
   const ids = [...new Set(actors)].filter((actor) => isUuid(actor));
@@ -114,12 +158,6 @@ async function toEntries(
     const name = id === 'system' ? 'The service' : id;
     return { id, name, email: null, note: isUuid(id) ? 'account removed' : null };
   });
-  // Every actor on these pages is an operator.
-  const noteless = (actor: Actor) => ({
-    ...actor,
-    id: actor.email ?? actor.id,
-    note: actor.note === 'operator' ? null : actor.note,
-  });
   // A plan's page is in the section of plans.
   const hrefOf = ({ action, target }: OperatorRow) => {
     const noun = action.split('.', 1)[0]!;
@@ -130,7 +168,7 @@ async function toEntries(
     return section && `${section.href}/${encodeURIComponent(target)}`;
   };
   return (await nameTargets(orm, wording, rows)).map((row) => {
-    const entry = withoutLinks(toEntryView(wording, row, noteless(actorOf(row.actor))));
+    const entry = withoutLinks(toEntryView(wording, row, asOperator(actorOf(row.actor))));
     const what = entry.what.map((part) => ('name' in part ? { ...part, href: hrefOf(row) } : part));
     return { ...entry, what };
   });

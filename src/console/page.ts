@@ -72,7 +72,8 @@ const ownTabs: CustomerTab[] = [
 
 const aliases: Record<string, string> = { api_key: 'keys', member: 'people', invitation: 'people' };
 
-const organization = /\b(the|this) Organization\b/;
+export const inOperatorsWords = (text: string): string =>
+  text.replace(/\b(the|this) Organization\b/, '$1 customer').replace(/^Organization\b/, 'Customer');
 
 export const listTabs = ({ tabs }: Pick<ConsoleDeps, 'tabs'>): CustomerTab[] =>
   [...ownTabs, ...tabs].sort((a, b) => a.place - b.place);
@@ -90,9 +91,7 @@ export function linkToTabs(deps: ConsoleDeps, { slug }: Organization) {
       tab &&
       (/^(webhook|usage)\./.test(entry.action) ? href.replace(/^\/dashboard/, base) : base + tab.path);
     const what = entry.what.map((part) =>
-      'name' in part
-        ? { ...part, href: link(part.href) }
-        : { text: part.text.replace(organization, '$1 customer') },
+      'name' in part ? { ...part, href: link(part.href) } : { text: inOperatorsWords(part.text) },
     );
     const isView = entry.action === 'customer.viewed';
     return { ...withoutLinks(entry), what: isView ? say`Viewed the portal as the customer` : what };

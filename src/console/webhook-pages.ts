@@ -107,7 +107,7 @@ function addCreation(router: Router, deps: PagesDeps): void {
         const view = toEndpointView(endpoint, clock.now(), list);
         if (secret === null) return res.redirect(303, toAddress(view.href, { done: 'created' }));
         beginSecretPage(res);
-        const page = { view: 'accounts/webhooks/secret', tab, title: 'Secret of the endpoint' };
+        const page = { view: 'accounts/webhooks/secret', tab, title: 'Signing secret' };
         await renderCustomer(deps, req, res, page, customer, { endpoint: view, secret });
       } catch (error) {
         if (!(error instanceof EndpointExists)) throw error;

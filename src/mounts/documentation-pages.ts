@@ -3,6 +3,7 @@ import type { Reference } from '../core/reference/described.js';
 import { createSearch, type SearchEntry } from '../core/reference/search.js';
 import { once } from '../core/steps.js';
 import { listTopics } from './documentation-topics.js';
+import type { SignedIn } from './own-values.js';
 import {
   listGroups,
   makeView,
@@ -24,7 +25,14 @@ export function createDocumentationPages(
   async function renderPage(page: string, reader: Reader): Promise<Buffer | undefined> {
     const described = await describe();
     const view = await makeView(page, described, reader);
-    return view && renderInLayout(page, { ...view, address: reader.address }, described.reference);
+    return (
+      view &&
+      renderInLayout(
+        page,
+        { isOperator: reader.isOperator, ...view, address: reader.address },
+        described.reference,
+      )
+    );
   }
 
   async function renderInLayout(page: string, view: PageView, reference: Reference): Promise<Buffer> {
@@ -48,12 +56,14 @@ export function createDocumentationPages(
   async function renderSearch(
     { q = '', kind: wanted }: { q?: string | undefined; kind?: SearchEntry['kind'] | undefined },
     error: string | undefined,
+    { isOperator }: SignedIn,
     { title, fields }: { title: string; fields?: string[] } = { title: 'Search' },
   ): Promise<Buffer> {
     const isAsked = error === undefined && q.trim() !== '';
     const found = isAsked ? (await readSearch())(q, fields) : undefined;
     const view = {
       title,
+      isOperator,
       description: '',
       template: 'search',
       contents: [],
@@ -71,8 +81,11 @@ export function createDocumentationPages(
   }
 
   /** Suggests pages whose titles have the words of the address. */
-  const renderMissing = (name: string) =>
-    renderSearch({ q: name.replaceAll('-', ' ') }, undefined, { title: 'Page not found', fields: ['title'] });
+  const renderMissing = (name: string, reader: SignedIn) =>
+    renderSearch({ q: name.replaceAll('-', ' ') }, undefined, reader, {
+      title: 'Page not found',
+      fields: ['title'],
+    });
 
   return { renderPage, renderSearch, renderMissing };
 }

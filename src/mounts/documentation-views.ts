@@ -22,7 +22,8 @@ export interface Reader {
   origin: string;
   /** For other sites. */
   address?: string | undefined;
-  own: OwnValues | undefined;
+  own?: OwnValues | undefined;
+  isOperator?: boolean | undefined;
 }
 
 interface Place {
@@ -46,7 +47,12 @@ export async function makeView(
 ): Promise<PageView | undefined> {
   const [kind, id = ''] = page.split('/');
   const shownFor = { ...reader, circumstances: reference.circumstances };
-  const common = { isOwn: reader.own !== undefined, toInlineHtml: (await loadReader()).toInlineHtml };
+  const { isOperator = false } = reader;
+  const common = {
+    isOperator,
+    isOwn: reader.own !== undefined,
+    toInlineHtml: (await loadReader()).toInlineHtml,
+  };
   if (kind === 'reference') return makeReferenceView(id, { reference, document }, shownFor, common);
   const shown = listTopics(reference);
   const clients = `${reader.origin}/clients`;

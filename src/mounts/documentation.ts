@@ -18,12 +18,12 @@ import { nothingHere } from '../core/http/problem.js';
 import { once } from '../core/steps.js';
 import { conditional, defineRoute, mountRoutes } from '../core/reference/define-route.js';
 import type { OpenApiDocument } from '../core/reference/document.js';
-import type { OwnValues } from '../core/reference/own-examples.js';
 import type { Reference } from '../core/reference/described.js';
 import { kinds } from '../core/reference/search.js';
 import { fontFile, fontSheet } from '../core/pages/stylesheet.js';
 import { createDocumentationPages } from './documentation-pages.js';
 import { topics } from './documentation-topics.js';
+import type { SignedIn } from './own-values.js';
 import { viewsFolder } from './documentation-views.js';
 
 interface Documents {
@@ -112,8 +112,7 @@ const assets = createAssets('/docs/assets', listAssets);
 interface DocumentationDeps {
   describeService: () => Promise<Reference>;
   session: RequestHandler;
-  /** Undefined if nobody is signed in. */
-  readOwnValues: (req: Request) => Promise<OwnValues | undefined>;
+  readOwnValues: (req: Request) => Promise<SignedIn>;
 }
 
 export function documentationRouter(
@@ -127,8 +126,16 @@ export function documentationRouter(
   });
   const describe = async () => ({ reference: await reference(), document: await document() });
   const pages = createDocumentationPages(describe, () => assets.base());
-  const render = async (page: string, req: Request<object>, own?: OwnValues): Promise<SharedContent> => {
-    const html = await pages.renderPage(page, { origin: originOf(req), address: publicAddressOf(req), own });
+  const render = async (
+    page: string,
+    req: Request<object>,
+    reader: SignedIn = {},
+  ): Promise<SharedContent> => {
+    const html = await pages.renderPage(page, {
+      origin: originOf(req),
+      address: publicAddressOf(req),
+      ...reader,
+    });
     if (!html) throw nothingHere();
     return toPage(html);
   };
@@ -147,24 +154,26 @@ export function documentationRouter(
   return mountRoutes(router, '', documentationRoutes, {
     document: once(async () => toSent(await document())),
     async sendPage(req, res, page) {
-      const own = await readOwnValues(req as Request);
-      const html = await (own ? render(page, req, own) : renderOnce(page, req)).catch(
+      const reader = await readOwnValues(req as Request);
+      const isShared = !reader.own && !reader.isOperator;
+      const html = await (isShared ? renderOnce(page, req) : render(page, req, reader)).catch(
         async (error: unknown) => {
           if (!(error instanceof AppError && error.code === 'not_found' && prefersHtml(req as Request)))
             throw error;
           res.status(404);
-          return toPage(await pages.renderMissing(page.replace(/^.*\//, '').slice(0, 100)));
+          return toPage(await pages.renderMissing(page.replace(/^.*\//, '').slice(0, 100), reader));
         },
       );
-      res.setHeader('Cache-Control', own ? 'private, no-cache' : 'no-cache');
+      res.setHeader('Cache-Control', isShared ? 'no-cache' : 'private, no-cache');
       res.vary('Cookie');
       await sendSharedContent(req, res, html);
     },
     async sendSearch(req, res) {
       const { error, ...query } = readSearch(req as Request);
       if (error !== undefined) res.status(400);
-      res.setHeader('Cache-Control', 'no-cache');
-      await sendSharedContent(req, res, toPage(await pages.renderSearch(query, error)));
+      res.setHeader('Cache-Control', 'private, no-cache');
+      const reader = await readOwnValues(req as Request);
+      await sendSharedContent(req, res, toPage(await pages.renderSearch(query, error, reader)));
     },
     assets,
   });

@@ -9,17 +9,24 @@ interface OwnValuesDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   parts: readonly ReadOwnPart[];
 }
 
-/** Undefined for non-members and on failure: the documentation must work without the database. */
-export function createOwnValuesReader(deps: OwnValuesDeps): (req: Request) => Promise<OwnValues | undefined> {
+export interface SignedIn {
+  /** Undefined for non-members. */
+  own?: OwnValues;
+  /** Signed in without an Organization, to the console. */
+  isOperator?: boolean;
+}
+
+/** Empty on failure: the documentation must work without the database. */
+export function createOwnValuesReader(deps: OwnValuesDeps): (req: Request) => Promise<SignedIn> {
   return async (req) => {
     try {
       const session = await deps.readSession(req);
-      if (!session || session.orgId === null || session.isArchived) return undefined;
-      if (session.lacksSecondFactor || session.lacksSingleSignOn) return undefined;
-      return await readOwnValues(deps, session.orgId);
+      if (session?.orgId === null) return { isOperator: session.isOperator };
+      if (!session || session.isArchived || session.lacksSecondFactor || session.lacksSingleSignOn) return {};
+      return { own: await readOwnValues(deps, session.orgId) };
     } catch (error) {
       deps.log.warn({ err: error }, "the reader's own values could not be loaded for the documentation");
-      return undefined;
+      return {};
     }
   };
 }

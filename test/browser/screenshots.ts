@@ -139,7 +139,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     await page.getByRole('button', { name: 'Create key' }).click();
     await page.locator('#secret').waitFor();
   };
-  await makeKey('map renderer', () => page.getByRole('radio', { name: /^Read only/ }).check());
+  await makeKey('map renderer', () => page.getByRole('radio', { name: /^Read-only/ }).check());
   await makeKey('importer', () => page.getByRole('radio', { name: 'In 30 days' }).check());
   const importer = await keyHref('importer');
   await page.goto(`${importer}/revoke`);

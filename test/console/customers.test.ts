@@ -811,7 +811,7 @@ describe('a customer', () => {
     expect([again.status, again.text.includes('Already granted')]).toEqual([400, true]);
     const ended = { ...ends, endsAt: '2999-01-01T00:00', step: 'save' };
     expect((await post(`${path}?product=${product}`, ended)).status).toBe(303);
-    expect(await open(`/console/customers/${slug}/entitlements`)).toContain('Read only');
+    expect(await open(`/console/customers/${slug}/entitlements`)).toContain('Read-only');
   });
 
   it.each(['product', 'none'])('cannot get a typed cap with the choice “%s”', async (cap) => {

@@ -81,6 +81,30 @@ describe('products', () => {
   });
 });
 
+describe('changes to customers', () => {
+  it('are listed over all customers, by person and by customer, with the address', async () => {
+    for (const slug of ['north', 'south'])
+      expect((await post('/console/new-customer', { name: `The ${slug}`, slug })).status).toBe(303);
+    const path = '/console/audit-log/customers';
+    const namesIn = async (query: string) =>
+      [...(await open(path + query)).text.matchAll(/Only entries of <\/span><bdi>(The \w+)/g)].map(
+        ([, name]) => name,
+      );
+    expect(await namesIn('')).toEqual(['The south', 'The north']);
+    const byOperator = `?actor=${encodeURIComponent(operator.email)}`;
+    expect(await namesIn(byOperator)).toEqual(['The south', 'The north']);
+    expect(await namesIn('?actor=nobody')).toEqual([]);
+    expect(await namesIn(`${byOperator}&organization=north`)).toEqual(['The north']);
+    expect(await namesIn('?organization=nowhere')).toEqual([]);
+    expect(await namesIn('?to=2020-01-31')).toEqual([]);
+    const { text } = await open(path);
+    expect(text).toContain(`href="${path}${byOperator}"`);
+    expect(text).toMatch(/data-label="IP address" class="audit-ip"><bdi>/);
+    expect(toWords(text)).toContain('Created the customer The south');
+    expect((await open(`${path}?from=soon`)).status).toBe(400);
+  });
+});
+
 describe.runIf(isEmbedded)('operators', () => {
   it('are invited with a link that works once', async () => {
     const made = await post('/console/operators/invite', { email: ' New@Example.com ' });

@@ -164,7 +164,7 @@ describe('an entry', () => {
   });
 
   it.each([
-    ['entitlement.granted', { after: { kind: 'read_only' } }, 'Granted read only access to target'],
+    ['entitlement.granted', { after: { kind: 'read_only' } }, 'Granted read-only access to target'],
     [
       'entitlement.changed',
       { before: { endsAt: null }, after: { endsAt: '2031-01-02T00:00:00.000Z' } },

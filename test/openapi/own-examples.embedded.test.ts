@@ -7,6 +7,7 @@ import { signedIn } from '../support/accounts.js';
 import { createKey } from '../support/fixtures.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';
+import { signedInOperator } from '../support/operators.js';
 import { useService } from '../support/use.js';
 
 const { database, service } = useService();
@@ -68,6 +69,19 @@ async function rest(body: string): Promise<void> {
   });
   expect([response.status, await response.text()]).toEqual([201, expect.stringContaining('"resting"')]);
 }
+
+it('the documentation leads an operator to the console instead of a sign-in', async () => {
+  const { browser } = await signedInOperator(service);
+  for (const path of ['/docs/start', '/docs/reference/usage', '/docs/search?q=cap', '/docs/nothing']) {
+    const { text, headers } = await browser.get(path, { accept: 'text/html' });
+    expect(headers.get('cache-control')).toBe('private, no-cache');
+    expect(text).toContain('<a class="account" href="/console">Console</a>');
+    expect(text).not.toContain('href="/login');
+  }
+  const stranger = await (await fetch(`${service.url}/docs/start`)).text();
+  expect(stranger).toContain('href="/login?next=%2Fdocs%2Fstart"');
+  expect(stranger).toContain('<a class="account" href="/dashboard">Dashboard</a>');
+});
 
 describe('the documentation shows a member of an Organization', () => {
   it('their own product, key prefix and time, and never a secret', async () => {

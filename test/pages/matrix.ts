@@ -486,6 +486,7 @@ const consolePages = [
   '/console/people',
   '/console/trading',
   '/console/audit-log',
+  '/console/audit-log/customers',
 ] as const;
 
 /** Routes that exist only for operators; test/console/access.embedded.test.ts tests them. */

@@ -27,7 +27,7 @@ const presets: Preset[] = [
   },
   {
     value: 'read',
-    label: 'Read only',
+    label: 'Read-only',
     note: 'For dashboards and checks. It changes nothing.',
     scopes: ['usage:read', 'entitlements:read', 'trading:read'],
   },

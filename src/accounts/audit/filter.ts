@@ -11,6 +11,8 @@ const optional = <T extends z.ZodType<string>>(schema: T) =>
     .transform((value) => value || undefined);
 
 const filterSchema = z.object({
+  /** The slug of a customer, among the changes to all. */
+  organization: optional(text(254)),
   action: optional(text(100)),
   actor: optional(text(100)),
   /** Found anywhere in the target or in a value of the details. */
@@ -24,7 +26,7 @@ const filterSchema = z.object({
 export type AuditFilter = Partial<Omit<z.output<typeof filterSchema>, 'cursor'>>;
 
 export function readFilter(query: unknown) {
-  const { action, actor, object, from, to, cursor } = parseInput(filterSchema, query);
-  requireDayOrder({ from, to });
-  return { action, actor, object, from, to, cursor };
+  const filter = parseInput(filterSchema, query);
+  requireDayOrder(filter);
+  return filter;
 }

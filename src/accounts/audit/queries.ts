@@ -4,10 +4,10 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { addRows, storeRows, textArray, queryRows, matches } from '../../core/db/sql.js';
 import { firstIdOf } from '../../core/ids.js';
 import { DAY_MS } from '../../core/time.js';
-import { memberships, users } from '../organizations/table.js';
+import { memberships, organizations, users } from '../organizations/table.js';
 import { genesisHash, OPERATOR_CHAIN } from './chain.js';
 import type { AuditFilter } from './filter.js';
-import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
+import { auditChains, auditLog, byOperators, operatorChain, operatorLog } from './table.js';
 
 export type ChainEnd = Pick<typeof auditChains.$inferSelect, 'seq' | 'hash'>;
 type LinkedRow = typeof operatorLog.$inferInsert & ChainEnd;
@@ -86,8 +86,7 @@ const isListed = (
     eq(auditLog.orgId, orgId),
     action === undefined ? undefined : eq(auditLog.action, action),
     actor === undefined ? undefined : eq(auditLog.actor, actor),
-    isWithin(auditLog.id, from, to),
-    before === undefined ? undefined : lt(auditLog.id, before),
+    isWithin(auditLog.id, from, to, before),
   );
 
 interface SearchRange {
@@ -135,30 +134,61 @@ type OperatorFilter = Pick<AuditFilter, 'action' | 'from' | 'to'> & {
   without?: readonly string[] | undefined;
 };
 
+interface OperatorRange {
+  before?: string | undefined;
+  limit: number;
+}
+
 export const listOperatorRows = (
   orm: Orm,
-  { action, actors, without, from, to }: OperatorFilter,
-  { before, limit }: { before?: string | undefined; limit: number },
+  { from, to, ...filter }: OperatorFilter,
+  { before, limit }: OperatorRange,
 ): Promise<OperatorRow[]> =>
   orm
     .select()
     .from(operatorLog)
-    .where(
-      and(
-        action === undefined ? undefined : eq(operatorLog.action, action),
-        actors && inArray(operatorLog.actor, [...actors]),
-        without && notInArray(operatorLog.action, [...without]),
-        isWithin(operatorLog.id, from, to),
-        before === undefined ? undefined : lt(operatorLog.id, before),
-      ),
-    )
+    .where(and(isChosen(operatorLog, filter), isWithin(operatorLog.id, from, to, before)))
     .orderBy(desc(operatorLog.id))
     .limit(limit);
 
-const isWithin = (id: PgColumn, from: string | undefined, to: string | undefined) =>
+/** A filter with few matches must not scan the whole log. */
+const MAX_SCANNED = 5_000;
+
+/** Changes to any Organization, among the newest by operators in the period. */
+export async function listOperatorChanges(
+  orm: Orm,
+  { organization, from, to, ...filter }: OperatorFilter & Pick<AuditFilter, 'organization'>,
+  { before, limit }: OperatorRange,
+) {
+  const where = and(byOperators(auditLog.actor), isWithin(auditLog.id, from, to, before));
+  const newest = desc(auditLog.id);
+  const scanned = orm.select().from(auditLog).where(where).orderBy(newest).limit(MAX_SCANNED).as('scanned');
+  const { slug } = organizations;
+  const rows = await orm
+    .select()
+    .from(scanned)
+    .innerJoin(organizations, eq(organizations.id, scanned.orgId))
+    .where(and(isChosen(scanned, filter), organization === undefined ? undefined : eq(slug, organization)))
+    .orderBy(desc(scanned.id))
+    .limit(limit);
+  return rows.map(({ scanned: row, organizations: customer }) => ({ ...row, customer }));
+}
+
+const isChosen = (
+  columns: Record<'action' | 'actor', PgColumn>,
+  { action, actors, without }: Omit<OperatorFilter, 'from' | 'to'>,
+) =>
+  and(
+    action === undefined ? undefined : eq(columns.action, action),
+    actors && inArray(columns.actor, [...actors]),
+    without && notInArray(columns.action, [...without]),
+  );
+
+const isWithin = (id: PgColumn, from?: string, to?: string, before?: string) =>
   and(
     from === undefined ? undefined : gte(id, firstIdOf(Date.parse(from))),
     to === undefined ? undefined : lt(id, firstIdOf(Date.parse(to) + DAY_MS)),
+    before === undefined ? undefined : lt(id, before),
   );
 
 /** One index lookup per distinct value, so the cost does not grow with the log. */

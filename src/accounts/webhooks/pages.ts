@@ -180,7 +180,7 @@ async function showSecret(
   { endpoint, secret }: { endpoint: EndpointRow; secret: string },
 ): Promise<void> {
   beginSecretPage(res);
-  const page = { view: 'accounts/webhooks/secret', title: 'Secret of the endpoint', section };
+  const page = { view: 'accounts/webhooks/secret', title: 'Signing secret', section };
   await renderPage(deps, req, res, page, {
     endpoint: toEndpointView(endpoint, deps.clock.now()),
     secret,

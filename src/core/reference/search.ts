@@ -88,7 +88,10 @@ export function createSearch(entries: readonly SearchEntry[]) {
     const found = exact.length > 0 ? exact : find((term) => term.length > 4 && 0.2).filter(isTypingError);
     return found.map(({ id, terms }) => {
       const { text, ...entry } = entries[id as number]!;
-      return { ...entry, snippet: toSnippet(text, new Set(terms)) };
+      const isMatch = matcherOf(terms);
+      const { title, context } = entry;
+      const marked = { title: mark(title, isMatch), context: mark(context, isMatch) };
+      return { ...entry, marked, snippet: toSnippet(text, isMatch) };
     });
   };
 }
@@ -104,16 +107,18 @@ export function beginsWord(text: string, word: string): boolean {
 const SNIPPET = 180;
 
 /** The text around the first match. */
-function toSnippet(text: string, terms: ReadonlySet<string>) {
-  const isMatch = (word: string) => toTerms(word).some((term) => terms.has(term));
+function toSnippet(text: string, isMatch: (word: string) => boolean) {
   const first = [...text.matchAll(/[\p{L}\p{N}]+/gu)].find(([word]) => isMatch(word))?.index ?? 0;
   const start = first < SNIPPET / 2 ? 0 : text.lastIndexOf(' ', first - SNIPPET / 3) + 1;
   const next = text.indexOf(' ', start + SNIPPET);
   const end = next === -1 ? text.length : next;
-  const pieces = text
-    .slice(start, end)
-    .split(/(?<=[\p{L}\p{N}])(?![\p{L}\p{N}])|(?<![\p{L}\p{N}])(?=[\p{L}\p{N}])/u);
-  return [start > 0 ? '…' : '', ...pieces, end < text.length ? '…' : '']
-    .filter((piece) => piece !== '')
-    .map((piece) => ({ text: piece, isMatch: isMatch(piece) }));
+  return mark(`${start > 0 ? '…' : ''}${text.slice(start, end)}${end < text.length ? '…' : ''}`, isMatch);
 }
+
+const matcherOf = (terms: readonly string[]) => (word: string) =>
+  toTerms(word).some((term) => terms.includes(term));
+
+const mark = (text: string, isMatch: (word: string) => boolean) =>
+  text
+    .split(/(?<=[\p{L}\p{N}])(?![\p{L}\p{N}])|(?<![\p{L}\p{N}])(?=[\p{L}\p{N}])/u)
+    .map((piece) => ({ text: piece, isMatch: isMatch(piece) }));

@@ -84,7 +84,7 @@ type Query = ReturnType<typeof readFilter>;
 export function readAuditForm(req: Request, res: Response): { filter: Query | undefined; form: FormState } {
   const values: FormFields = {};
   const query = readQuery(req);
-  for (const name of ['action', 'actor', 'object', 'from', 'to']) {
+  for (const name of ['organization', 'action', 'actor', 'object', 'from', 'to']) {
     const value = query[name];
     if (typeof value === 'string' && value !== '') values[name] = value;
   }

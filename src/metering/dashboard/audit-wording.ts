@@ -5,7 +5,6 @@ import {
   mode,
   say,
   textOf,
-  toWords,
   type LoggedAction,
   type Wording,
 } from '../../accounts/audit/wording.js';
@@ -43,7 +42,7 @@ const sentences: Wording['sentences'] = {
     say`Voided a grant ${isOfPlan(entry) ? 'of the plan ' : ''}with ${credits(textOf(entry.details, 'forfeited'), entry)} left: ${reason(entry, entry.details)}`,
   'credits.forgiven': (entry) =>
     say`Forgave an overdraft of ${target(entry)} of ${credits(textOf(entry.details, 'forgiven'), entry)}`,
-  'plan.started': (entry) => say`Put the Organization on the plan ${target(entry)}`,
+  'plan.started': (entry) => say`Put the Organization on the ${target(entry)} plan`,
   'plan.changed': (entry) => {
     const earlier = earlierTarget(entry);
     return earlier === ''
@@ -148,7 +147,7 @@ function alertLevel(entry: LoggedAction) {
 
 /** Absent fields mean a default. */
 const terms: [string, string, string, (value: string, nameOfPlan: (slug: string) => string) => string][] = [
-  ['kind', 'kind', '', (kind) => toWords(kind).toLowerCase()],
+  ['kind', 'kind', '', (kind) => kind.replace('_', '-')],
   ['unitCap', 'cap', 'the product’s', formatDecimal],
   ['thresholds', 'thresholds', defaultThresholds.join(', '), (thresholds) => thresholds || 'none'],
   ['startsAt', 'start', '', (at) => formatTime(new Date(at))],
@@ -171,7 +170,7 @@ export function listTermChanges(before: unknown, after: unknown, nameOfPlan: (sl
 
 const kind = ({ details }: LoggedAction): string => {
   const kind = textOf(details.after, 'kind');
-  return kind === '' ? '' : `${toWords(kind).toLowerCase()} `;
+  return kind === '' ? '' : `${kind.replace('_', '-')} `;
 };
 
 const countOf = (value: unknown): number => {

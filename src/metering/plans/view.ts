@@ -80,7 +80,7 @@ type Values = Omit<Terms, 'productSlug' | 'unitCap'> & {
 
 /** The words for each field. An undefined value is the default. */
 const phrases: { [Field in keyof Values]-?: (value: Values[Field] | undefined) => string } = {
-  kind: (kind) => (kind === 'live' ? 'live' : 'read only'),
+  kind: (kind) => (kind === 'live' ? 'live' : 'read-only'),
   unitCap: (cap = null) =>
     cap === null
       ? 'no cap'

@@ -91,3 +91,12 @@ describe('a search in the documentation', () => {
     expect(snippet).toContainEqual({ text: 'key', isMatch: true });
   });
 });
+
+it('marks a match in the heading and in the page’s name', () => {
+  const entry = { kind: 'Guide', href: '/docs/a', text: 'Nothing else.' } as const;
+  const [{ marked } = { marked: undefined }] = createSearch([
+    { ...entry, title: 'Your keys', context: 'A key’s life' },
+  ])('key');
+  expect(marked?.title.filter(({ isMatch }) => isMatch)).toEqual([{ text: 'keys', isMatch: true }]);
+  expect(marked?.context.filter(({ isMatch }) => isMatch)).toEqual([{ text: 'key', isMatch: true }]);
+});
