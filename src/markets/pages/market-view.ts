@@ -19,7 +19,7 @@ import { notesOn, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
 import { addressOfEvent } from './addresses.js';
 import { formatHour, kindLabels, modelName } from './labels.js';
-import { toLadder } from './ladder.js';
+import { toLadder, type ComposedOrder } from './ladder.js';
 import { expectedOf } from './probabilities.js';
 import { sentence, signalsOf, toSignalsView } from './signals-view.js';
 
@@ -113,7 +113,12 @@ export function toEventView(
     mayOrder,
     crossChecks,
     feed = null,
-  }: OwnAccount & { crossChecks?: CrossChecks | undefined; feed?: MinuteFeed | null },
+    composed,
+  }: OwnAccount & {
+    crossChecks?: CrossChecks | undefined;
+    feed?: MinuteFeed | null;
+    composed?: ComposedOrder | undefined;
+  },
   now: Date,
 ) {
   const day = forecastOf(snapshot.forecasts, event);
@@ -135,6 +140,7 @@ export function toEventView(
       mayOpen,
       mayOrder,
       signals: signalsOf(signals, event, now),
+      composed,
     }),
     doubtful: notesOn(snapshot, station.id).map(({ example }) => example),
     forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)?.source ?? ''),
