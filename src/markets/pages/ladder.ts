@@ -65,6 +65,8 @@ function toRows({ event, books, day, holdings, mayOpen, mayOrder, signals, compo
       impossible,
       forecast: expectedPayout(market) === null ? forecast : null,
       market: implied.get(ticker) ?? null,
+      bid: bidsOf(book, 'yes')[0]?.price,
+      volume: market.volume,
       yes: impossible ? { ...quoted('yes'), buyHref: null } : quoted('yes'),
       no: quoted('no'),
       held: toHeld(market, holdings.get(ticker), book, mayOrder),

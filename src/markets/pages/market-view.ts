@@ -25,7 +25,7 @@ import { sentence, signalsOf, toSignalsView } from './signals-view.js';
 
 export const sourceNames: Record<SettlementSource, string> = {
   'National Weather Service': 'National Weather Service: the daily climate report of the station',
-  'The Weather Company': 'The Weather Company, as the venue reads it',
+  'The Weather Company': 'The Weather Company, which relays the weather service’s daily report',
   'Kalshi Weather Index': 'The venue’s own temperature index, built from several stations',
   AccuWeather: 'AccuWeather',
 };

@@ -64,6 +64,7 @@ import {
   findLikeliest,
   findOrder,
   listOpportunities,
+  summarize,
   toDeskOrders,
   toDeskPositions,
   toDeskTotal,
@@ -280,7 +281,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
       isWatched: event !== undefined && own.watched.has(event.station.city),
       ...toNotices(req, { orders, shown: ownOrders }, ticket, composed?.href),
       positions,
-      total: toDeskTotal(positions),
+      summary: summarize(positions, ownOrders, own.cash ?? 0n),
       eventTotal: ofEvent.length > 0 && { count: ofEvent.length, ...toDeskTotal(ofEvent) },
       orders: ownOrders,
     });

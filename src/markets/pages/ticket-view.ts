@@ -191,7 +191,7 @@ function toTabs({ market, book, held, form, mayOpen }: TicketInput, size: number
     price: bestPrice(book, side, action),
     href: ticketAddress(market.ticker, { side, action, contracts }),
     isCurrent: chosenSide === side && chosenAction === action,
-    key: action === 'sell' ? undefined : side === 'yes' ? 'b' : 's',
+    key: action === 'buy' ? side[0] : side === held?.side ? 's' : undefined,
   });
   const sales = held ? [held.side] : [];
   if (mayOpen && chosenAction === 'sell' && !sales.includes(chosenSide as Side))

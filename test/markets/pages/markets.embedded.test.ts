@@ -14,7 +14,7 @@ import { requireTradable } from '../../../src/markets/orders/tradable.js';
 import type { Orders, PaperOrder } from '../../../src/markets/orders/order.js';
 import { unplacedTitle } from '../../../src/markets/pages/overview-view.js';
 import { signalsFor } from '../../../src/markets/pages/pages.js';
-import { formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
+import { formatDecimal, formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
 import { tradingOrders } from '../../../src/markets/ledger/orders-table.js';
 import {
   tradingAccounts,
@@ -188,6 +188,10 @@ it('the page of a city shows its current day', async () => {
   // Nothing is said of a chance that would be shown as 0.0%.
   expect(text).not.toContain('0.0% chance that the peak is over');
   expect(text).toContain('CLINYC');
+  expect(text).toContain('The Weather Company, which relays');
+  const { bracket, yesBid, volume } = openMarket();
+  const [bid, traded] = [formatPrice(yesBid!), formatDecimal(volume)];
+  expect(text).toMatch(new RegExp(`${bracketLabel(bracket)} \\S+ \\S+ ${bid} ${traded} `));
 });
 
 it('a day in progress shows the probability that it has peaked, and the evidence', async () => {
@@ -918,6 +922,9 @@ it('cash and positions belong to the viewer’s Organization', async () => {
   expect(theirs).toContain('$123.45');
   const own = await pages(owner.browser);
   expect(own).not.toContain('77 YES');
+  // Beside the heading, with a link to the table.
+  expect(theirs).toMatch(/Markets 1 position \$[\d.]+, [+−]\$[\d.]+ · free cash \$123\.45/);
+  expect(own).not.toContain('free cash $');
   expect(own).not.toContain('$123.45');
 });
 
@@ -1159,7 +1166,7 @@ describe('an order that would be refused', () => {
     },
     {
       query: () => `contracts=90000&limitPrice=${limitOf(0n)}`,
-      says: /order is for 90,000 contracts of .* the limit is 1,000\..*Contracts: at most \d+ now\. With one more, this order may cost \$\d+\.\d\d, the limit is \$250/,
+      says: /order is for 90,000 contracts of .* the limit is 1,000\..*Contracts: at most \d+ now\. With one more, this order may cost \$\d+\.\d\d; the limit is \$250/,
     },
   ])('is not offered, and names a number that would pass: $says', async ({ query, says }) => {
     const { browser } = await signedIn(database.db, service.url);
