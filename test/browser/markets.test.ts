@@ -502,11 +502,11 @@ it('keys go through the opportunities, choose a side and list themselves', async
   const focused = () => page.evaluate<string>('document.activeElement.getAttribute("href")');
   const hrefs = await rows.evaluateAll((links) => links.map((link) => link.getAttribute('href')));
   const current = hrefs.findIndex((href) => href!.includes(`station=${station.id}&date=${date}`));
-  const at = Math.max(current, 0);
   await page.keyboard.press('j');
-  expect(await focused()).toBe(hrefs[at + 1]);
+  expect(await focused()).toBe(hrefs[current + 1]);
   await page.keyboard.press('ArrowUp');
-  expect(await focused()).toBe(hrefs[at]);
+  // A day that the list leaves out has no row.
+  expect(await focused()).toBe(hrefs[Math.max(current, 0)]);
   await page.keyboard.press('y');
   await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy YES' }).waitFor();
   await page.keyboard.press('n');

@@ -98,6 +98,7 @@ export interface OwnAccount {
   mayOpen: boolean;
   /** By role. */
   mayOrder: boolean;
+  composed?: ComposedOrder | undefined;
 }
 
 export function toEventView(
@@ -114,11 +115,7 @@ export function toEventView(
     crossChecks,
     feed = null,
     composed,
-  }: OwnAccount & {
-    crossChecks?: CrossChecks | undefined;
-    feed?: MinuteFeed | null;
-    composed?: ComposedOrder | undefined;
-  },
+  }: OwnAccount & { crossChecks?: CrossChecks | undefined; feed?: MinuteFeed | null },
   now: Date,
 ) {
   const day = forecastOf(snapshot.forecasts, event);

@@ -731,7 +731,7 @@ it('each form and link of the desk keeps the order that is composed for its mark
     timeInForce: 'good_till_cancelled',
     observed: 'keep',
   };
-  const path = `${PATH}/${ticker}?${new URLSearchParams(fields)}`;
+  const path = `${PATH}/${ticker}?${new URLSearchParams(fields).toString()}`;
   const valuesOf = (address: string) => {
     const given = new URLSearchParams(address.split(/[?#]/)[1]);
     return Object.fromEntries(Object.keys(fields).map((name) => [name, given.get(name)]));
@@ -823,16 +823,17 @@ it('a bid of the order book becomes a resting order or a sale, and an ask one th
   expect(afterPostOnly).toContain('postOnly=no');
   const at = new Date(NOON);
   await database.db.orm.insert(tradingPositions).values({
-    ...{
-      orgId: organization.id,
-      mode: 'paper',
-      ticker,
-      eventTicker,
-      side: 'yes',
-      contracts: 3,
-      cost: 1_200_000n,
-    },
-    ...{ realised: 0n, fees: 0n, openedAt: at, updatedAt: at },
+    orgId: organization.id,
+    mode: 'paper',
+    ticker,
+    eventTicker,
+    side: 'yes',
+    contracts: 3,
+    cost: 1_200_000n,
+    realised: 0n,
+    fees: 0n,
+    openedAt: at,
+    updatedAt: at,
   });
   const [sale] = await book('&timeInForce=good_till_cancelled&limitPrice=1');
   const sold = await getPage(browser, sale);
@@ -1399,7 +1400,7 @@ describe('with calibrated forecasts and open gates', () => {
       `${best.length} signals: ${titles[0]} ${formatPoints(best[0]!.edge)}`.replace('\u00a0', ' '),
     );
     const ladder = text.slice(
-      text.indexOf('Forecast Market Buy YES Buy NO'),
+      text.indexOf('Forecast Market Bid Volume Buy YES Buy NO'),
       text.indexOf('Forecast Calibrated'),
     );
     expect(ladder.match(/Signal:/g)).toHaveLength(best.length);

@@ -253,6 +253,7 @@ it('a ticket starts with the best price of its side, and a sale with the holding
     action: 'buy',
     // Six are offered at the best price.
     contracts: '6',
+    size: '',
     limitPrice: '42',
     timeInForce: 'immediate_or_cancel',
     expiresAt: '',
