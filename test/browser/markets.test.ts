@@ -116,8 +116,11 @@ it('the quote follows the form, and no order can be placed before it is current'
   await page.locator('#ticket .error', { hasText: 'Must be more than 0 and less than 100 cents' }).waitFor();
   await page.getByText('The quote appears once all fields are valid.').waitFor();
   expect(await place.count()).toBe(0);
+  expect(await limit.getAttribute('aria-invalid')).toBe('true');
   await limit.fill('42');
   await page.getByRole('heading', { name: /^Buy 2 YES at 42¢/ }).waitFor();
+  // The field still has the focus.
+  expect(await limit.getAttribute('aria-invalid')).toBeNull();
   await limit.fill('');
   await limit.pressSequentially('e');
   await page.locator('#ticket .error').waitFor();
@@ -237,12 +240,15 @@ it('links of the desk keep the place and the focus, and the ticket stays alive',
     await page.evaluate('window.isSame = true');
     const buy = page.locator(`.ladder a[href*="/${ticker}?side=no"]`).first();
     await buy.focus();
+    const top = (await page.locator('#ticket-tabs').boundingBox())?.y;
     const scrolled = await page.evaluate('scrollY');
     await page.keyboard.press('Enter');
     await page.waitForURL(/side=no/);
     await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy NO' }).waitFor();
     if (viewport === DESKTOP) {
       expect(await page.evaluate('scrollY')).toBe(scrolled);
+      // The link that closes the chosen ticket moves nothing.
+      expect((await page.locator('#ticket-tabs').boundingBox())!.y).toBe(top);
       expect(await page.evaluate('document.activeElement.href')).toContain('side=no');
     }
     await page.getByLabel('Contracts').fill('2');
@@ -271,6 +277,7 @@ it('a slow ticket takes no input until it is the chosen one, and keeps what is t
   await page.locator('[data-chosen] #ticket-tabs a[aria-current]', { hasText: 'Buy NO' }).waitFor();
   expect(await page.locator('[inert]').count()).toBe(0);
   await page.getByLabel('Contracts').fill('2');
+  expect(await page.locator('.ladder a[href*="action=buy"]:not([href*="contracts=2"])').count()).toBe(0);
   // The other side opens with the number, although the quote has not followed yet.
   expect(await page.locator('#ticket-tabs a[href*="side=yes"]').first().getAttribute('href')).toContain(
     'contracts=2',
@@ -495,12 +502,24 @@ it('keys go through the opportunities, choose a side and list themselves', async
   const focused = () => page.evaluate<string>('document.activeElement.getAttribute("href")');
   const hrefs = await rows.evaluateAll((links) => links.map((link) => link.getAttribute('href')));
   const current = hrefs.findIndex((href) => href!.includes(`station=${station.id}&date=${date}`));
-  const at = Math.max(current, 0);
   await page.keyboard.press('j');
-  expect(await focused()).toBe(hrefs[at + 1]);
+  expect(await focused()).toBe(hrefs[current + 1]);
   await page.keyboard.press('ArrowUp');
-  expect(await focused()).toBe(hrefs[at]);
-  await page.keyboard.press('b');
+  // A day that the list leaves out has no row.
+  expect(await focused()).toBe(hrefs[Math.max(current, 0)]);
+  await page.keyboard.press('y');
+  await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy YES' }).waitFor();
+  await page.keyboard.press('n');
+  await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy NO' }).waitFor();
+  // Nothing is held that could be sold.
+  await page.keyboard.press('s');
+  await page.keyboard.press('y');
+  await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy YES' }).waitFor();
+  await page.getByRole('button', { name: PLACE }).click();
+  await page.locator('#ticket-tabs a', { hasText: 'Sell YES' }).waitFor();
+  await page.keyboard.press('s');
+  await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Sell YES' }).waitFor();
+  await page.keyboard.press('y');
   await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy YES' }).waitFor();
   await page.keyboard.press('?');
   await page.getByRole('dialog', { name: 'Keys' }).waitFor();

@@ -155,7 +155,10 @@ const morphOptions = {
   callbacks: {
     beforeNodeMorphed(from, to) {
       // Leaves the field that the reader is editing unchanged.
-      if (from === document.activeElement && from.matches('input, select, textarea')) return false;
+      if (from === document.activeElement && from.matches('input, select, textarea')) {
+        from.ariaInvalid = to.ariaInvalid;
+        return false;
+      }
       if (from.dataset?.flash !== undefined && from.textContent !== to.textContent) changedNodes.add(from);
       return true;
     },

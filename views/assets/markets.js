@@ -121,6 +121,7 @@ function followTyping() {
   document.addEventListener('formdata', ({ target, formData }) => {
     if (target.id !== 'ticket') return;
     if (limitOf(document)) formData.delete('limitPrice');
+    if ('suggested' in target.elements.contracts.dataset) formData.set('size', 'suggested');
     // A number field has no value for letters, and the server would fill in an empty one. It refuses both in its words.
     for (const { name, validity } of target.elements)
       if (validity.badInput || validity.valueMissing) formData.set(name, 'nothing');
@@ -145,7 +146,7 @@ function followTyping() {
       target.required = true;
     }
     isTyping = true;
-    keepContracts(form.elements.contracts.value);
+    if (target.name === 'contracts' || target.dataset.sets) keepContracts(form.elements);
     // The displayed quote no longer matches the form.
     setBusy(true);
     if (type === 'input' && target.validity.valueMissing && !target.validity.badInput) return;
@@ -162,12 +163,14 @@ function followTyping() {
   for (const type of ['input', 'change']) document.addEventListener(type, follow);
 }
 
-/** The other side of the ticket opens with the typed number, also before the quote has followed. */
-function keepContracts(contracts) {
-  for (const tab of document.querySelectorAll('#ticket-tabs a[href*="contracts="]')) {
-    const { pathname, searchParams } = new URL(tab.href);
-    searchParams.set('contracts', contracts);
-    tab.setAttribute('href', `${pathname}?${searchParams}`);
+/** Other purchases open with the typed number, also before the quote has followed. */
+function keepContracts({ action, contracts }) {
+  delete contracts.dataset.suggested;
+  if (action.value !== 'buy') return;
+  for (const link of document.querySelectorAll(':is(#ticket-tabs, .ladder) a[href*="action=buy"]')) {
+    const { pathname, searchParams } = new URL(link.href);
+    searchParams.set('contracts', contracts.value);
+    link.setAttribute('href', `${pathname}?${searchParams}`);
   }
 }
 

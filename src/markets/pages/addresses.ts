@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { fromCursor, toCursor } from '../../core/http/page.js';
 import { parseInput } from '../../core/http/validate.js';
 import { toAddress, type Query } from '../../core/pages/address.js';
-import { fieldError, readQuery, requireOnce } from '../../core/pages/form.js';
+import { fieldError, readQuery, requireOnce, textField, type FormFields } from '../../core/pages/form.js';
 import type { Action } from '../ledger/order-input.js';
 import { tradeModes, type TradeMode } from '../ledger/orders-table.js';
 import type { Side, TimeInForce } from '../market/book.js';
@@ -77,7 +77,9 @@ export const streamAddress = (station?: string): string => toAddress('/stream', 
 interface TicketChoice {
   side?: Side;
   action?: Action;
-  contracts?: number;
+  contracts?: number | undefined;
+  /** Not typed, so that another purchase has its own. */
+  size?: 'suggested';
   limitPrice?: Micros;
   timeInForce?: TimeInForce;
   postOnly?: 'yes';
@@ -89,9 +91,11 @@ export const ticketAddress = (ticker: string, { limitPrice, ...choice }: TicketC
     limitPrice: limitPrice === undefined ? undefined : inCents(limitPrice),
   });
 
-/** The desk after a change of an order. */
-export const deskAddress = (ticker: string, { id, done, ...fields }: { id: string; done: string } & Query) =>
-  toAddress(ticketAddress(ticker), { ...fields, order: id, done });
+/** The page that a form of the desk is part of, with the order that the reader has composed. */
+export function readBack(fields: FormFields): string | undefined {
+  const back = textField(fields, 'back');
+  return back !== undefined && /^\/dashboard\/markets(?![^/?])/.test(back) ? back : undefined;
+}
 
 /** `42` or `42.5`, as the ticket's fields contain prices. */
 export const inCents = (price: Micros): string => String(Number(price) / Number(CENT));

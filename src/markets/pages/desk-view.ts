@@ -1,4 +1,6 @@
 import {
+  formatChange,
+  formatCount,
   formatDecimal,
   formatDegrees,
   formatMoney,
@@ -251,6 +253,23 @@ export const toDeskPositions = (
       };
     })
     .toSorted((a, b) => a.rank - b.rank);
+
+/** `8 positions $51.95, +$17.51 · 1 open order · free cash $1,015.87`; empty if there are none. */
+export function summarize(
+  positions: readonly { value: Micros | null; profit: Micros | null }[],
+  orders: readonly { isOpen: boolean }[],
+  cash: Micros,
+): string {
+  const { value, profit } = toDeskTotal(positions);
+  const open = orders.filter(({ isOpen: isOpenOrder }) => isOpenOrder).length;
+  const worth = [value === null ? 'not valued' : formatMoney(value), profit !== null && formatChange(profit)];
+  const parts = [
+    positions.length > 0 &&
+      `${formatCount(positions.length, 'position')} ${worth.filter(Boolean).join(', ')}`,
+    open > 0 && formatCount(open, 'open order'),
+  ].filter(Boolean);
+  return parts.length === 0 ? '' : [...parts, `free cash ${formatMoney(cash)}`].join(' · ');
+}
 
 /** Null amounts if one is not known. */
 export const toDeskTotal = (positions: readonly { value: Micros | null; profit: Micros | null }[]) => ({

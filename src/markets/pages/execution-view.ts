@@ -3,7 +3,7 @@ import { horizons, type FillSums, type ShadowedOrder } from '../execution/querie
 import type { ExecutionReport } from '../execution/report.js';
 import { DAY_MS } from '../../core/time.js';
 import { perContract } from '../market/contracts.js';
-import type { Micros } from '../market/money.js';
+import { CENT, type Micros } from '../market/money.js';
 import { ORDERS_PATH } from './addresses.js';
 import { findMarketView } from './labels.js';
 
@@ -66,8 +66,9 @@ function toFinding(name: string, { judged, missed, after }: FillSums): string | 
   return `${name}: ${horizons.at(-1)} seconds after a fill, the price has ${words} on average${misses}.`;
 }
 
+/** With two decimals, so that a column has one precision. */
 const formatMove = (move: Micros): string =>
-  move < 0n ? `−${formatPrice(-move)}` : `${move > 0n ? '+' : ''}${formatPrice(move)}`;
+  `${move < 0n ? '−' : move > 0n ? '+' : ''}${Math.abs(Number(move) / Number(CENT)).toFixed(2)}¢`;
 
 /** After a minute and at settlement, where known. */
 const toResults = (name: string, { pnl }: FillSums) =>

@@ -7,7 +7,6 @@ import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import type { Signal } from '../signals/signal.js';
 import { ticketAddress } from './addresses.js';
-import { contractsAt } from './ticket-form.js';
 import { marketStatusLabels } from './labels.js';
 import { formatPrice } from '../../core/pages/format.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
@@ -21,6 +20,15 @@ interface LadderInput {
   mayOpen: boolean;
   mayOrder: boolean;
   signals: readonly Signal[];
+  composed: ComposedOrder | undefined;
+}
+
+/** In the chosen market's ticket. */
+export interface ComposedOrder {
+  ticker: string;
+  href: string;
+  /** If typed for a purchase. */
+  size: number | undefined;
 }
 
 /** From cold to warm. Neighbours that cannot win, and of which nothing is held or offered for NO, are one row. */
@@ -36,7 +44,7 @@ export function toLadder(input: LadderInput) {
   return groups.map((group) => ({ ...group[0]!, folded: group.length > 1 ? group : null }));
 }
 
-function toRows({ event, books, day, holdings, mayOpen, mayOrder, signals }: LadderInput) {
+function toRows({ event, books, day, holdings, mayOpen, mayOrder, signals, composed }: LadderInput) {
   const implied = impliedProbabilities(event);
   return event.markets.map((market) => {
     const { ticker, status } = market;
@@ -45,18 +53,20 @@ function toRows({ event, books, day, holdings, mayOpen, mayOrder, signals }: Lad
     const isOpen = status === 'active';
     const impossible = isOpen && day ? impossibilityOf(market, day) : null;
     const quoted = (side: Side) => ({
-      ...toQuoted(market, book, side, mayOpen),
+      ...toQuoted(market, book, side, mayOpen, composed?.size),
       signal: signals.find((signal) => signal.market.ticker === ticker && signal.side === side),
     });
     return {
       ticker,
       label: bracketLabel(market.bracket),
-      href: ticketAddress(ticker),
+      href: hrefOf(ticker, composed),
       isOpen,
       status: statusOf(market),
       impossible,
       forecast: expectedPayout(market) === null ? forecast : null,
       market: implied.get(ticker) ?? null,
+      bid: bidsOf(book, 'yes')[0]?.price,
+      volume: market.volume,
       yes: impossible ? { ...quoted('yes'), buyHref: null } : quoted('yes'),
       no: quoted('no'),
       held: toHeld(market, holdings.get(ticker), book, mayOrder),
@@ -86,14 +96,18 @@ export function statusOf(market: ListedMarket) {
   return marketStatusLabels[status];
 }
 
-function toQuoted(market: Market, book: OrderBook, side: Side, mayOpen: boolean) {
+/** The ticket keeps what the reader has composed. */
+export const hrefOf = (ticker: string, composed: ComposedOrder | undefined): string =>
+  ticker === composed?.ticker ? composed.href : ticketAddress(ticker, { contracts: composed?.size });
+
+function toQuoted(market: Market, book: OrderBook, side: Side, mayOpen: boolean, contracts?: number) {
   const ask = asksOf(book, side)[0];
   return {
     ask,
     /** Null if nothing is offered or the side can no longer pay. */
     buyHref:
       ask && takesOrders(market) && mayOpen
-        ? ticketAddress(market.ticker, { side, action: 'buy', contracts: contractsAt(ask) })
+        ? ticketAddress(market.ticker, { side, action: 'buy', contracts })
         : null,
   };
 }
@@ -113,18 +127,22 @@ function toHeld(market: Market, held: Holding | undefined, book: OrderBook, mayO
 }
 
 /** The bids and asks of one side, the best first. A price leads to the ticket with that limit, if orders are taken. */
-export function toBookRows(book: OrderBook, side: Side, toHref: ((price: Micros) => string) | null) {
+export function toBookRows(
+  book: OrderBook,
+  side: Side,
+  toHref: ((price: Micros, isBid: boolean) => string) | null,
+) {
   const [bids, asks] = [bidsOf(book, side), asksOf(book, side)];
   const most = Math.max(1, ...[...asks, ...bids].map(({ contracts }) => contracts));
-  const toLevel = ({ price, contracts }: Level) => ({
+  const toLevel = ({ price, contracts }: Level, isBid: boolean) => ({
     price,
-    href: toHref?.(price),
+    href: toHref?.(price, isBid),
     contracts,
     /** In percent of the widest level. */
     width: ((100 * contracts) / most).toFixed(1),
   });
   return Array.from({ length: Math.max(bids.length, asks.length) }, (_, i) => ({
-    bid: bids[i] && toLevel(bids[i]),
-    ask: asks[i] && toLevel(asks[i]),
+    bid: bids[i] && toLevel(bids[i], true),
+    ask: asks[i] && toLevel(asks[i], false),
   }));
 }

@@ -19,13 +19,13 @@ import { notesOn, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
 import { addressOfEvent } from './addresses.js';
 import { formatHour, kindLabels, modelName } from './labels.js';
-import { toLadder } from './ladder.js';
+import { toLadder, type ComposedOrder } from './ladder.js';
 import { expectedOf } from './probabilities.js';
 import { sentence, signalsOf, toSignalsView } from './signals-view.js';
 
 export const sourceNames: Record<SettlementSource, string> = {
   'National Weather Service': 'National Weather Service: the daily climate report of the station',
-  'The Weather Company': 'The Weather Company, as the venue reads it',
+  'The Weather Company': 'The Weather Company, which relays the weather service’s daily report',
   'Kalshi Weather Index': 'The venue’s own temperature index, built from several stations',
   AccuWeather: 'AccuWeather',
 };
@@ -98,6 +98,7 @@ export interface OwnAccount {
   mayOpen: boolean;
   /** By role. */
   mayOrder: boolean;
+  composed?: ComposedOrder | undefined;
 }
 
 export function toEventView(
@@ -113,6 +114,7 @@ export function toEventView(
     mayOrder,
     crossChecks,
     feed = null,
+    composed,
   }: OwnAccount & { crossChecks?: CrossChecks | undefined; feed?: MinuteFeed | null },
   now: Date,
 ) {
@@ -135,6 +137,7 @@ export function toEventView(
       mayOpen,
       mayOrder,
       signals: signalsOf(signals, event, now),
+      composed,
     }),
     doubtful: notesOn(snapshot, station.id).map(({ example }) => example),
     forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)?.source ?? ''),

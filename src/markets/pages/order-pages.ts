@@ -2,6 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { readPathId } from '../../core/http/request.js';
+import { toAddress } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import {
   postForm,
@@ -21,7 +22,7 @@ import type { OrderChange } from '../orders/order.js';
 import { findOrder, findPlace, listFills, listOrders } from '../portfolio/order-queries.js';
 import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
 import type { TradingServices } from '../services/services.js';
-import { ORDERS_PATH, deskAddress, readPageQuery } from './addresses.js';
+import { ORDERS_PATH, readBack, readPageQuery, ticketAddress } from './addresses.js';
 import { toOrderPage } from './order-view.js';
 import { ORDERS_PAGE_SIZE, readOrdersRequest, toOrdersView } from './orders-view.js';
 
@@ -101,9 +102,10 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
     async act(req, res, fields) {
       const { id, status, ticker } = await orders.cancel(toChange(req, res));
       const done = status === 'resting' ? 'cancelling' : 'cancelled';
+      const desk = toAddress(readBack(fields) ?? ticketAddress(ticker), { order: id, done });
       const to = {
-        desk: deskAddress(ticker, { id, done }),
-        ticket: `${deskAddress(ticker, { id, done, from: 'ticket' })}#review`,
+        desk,
+        ticket: `${toAddress(desk, { from: 'ticket' })}#review`,
       }[textField(fields, 'from') ?? ''];
       res.redirect(303, to ?? `${ORDERS_PATH}/${id}?done=${done}`);
     },

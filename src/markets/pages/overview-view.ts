@@ -17,6 +17,7 @@ import { byTime, currentEvent, type OthersQuery } from './choice.js';
 import { kindLabels, kindNames } from './labels.js';
 import { formatClimateDay } from './market-view.js';
 import { sentence } from './signals-view.js';
+import { hrefOf, type ComposedOrder } from './ladder.js';
 import type { Place } from '../market/place.js';
 
 const OTHERS_PAGE = 200;
@@ -86,7 +87,12 @@ function toRow(market: UnplacedMarket, chosen: string | undefined) {
 }
 
 /** One market without a place, and those of the same event. */
-export function toOther({ data }: Snapshot, market: UnplacedMarket, mayOpen: boolean) {
+export function toOther(
+  { data }: Snapshot,
+  market: UnplacedMarket,
+  mayOpen: boolean,
+  composed: ComposedOrder | undefined,
+) {
   const ofEvent = data.markets.filter(
     (each): each is UnplacedMarket => !isPlaced(each) && each.eventTicker === market.eventTicker,
   );
@@ -98,12 +104,12 @@ export function toOther({ data }: Snapshot, market: UnplacedMarket, mayOpen: boo
         ask: ask === null ? undefined : { price: ask },
         buyHref:
           ask !== null && takesOrders(each) && mayOpen
-            ? ticketAddress(each.ticker, { side, action: 'buy' })
+            ? ticketAddress(each.ticker, { side, action: 'buy', contracts: composed?.size })
             : null,
         signal: undefined,
       });
       return {
-        href: ticketAddress(each.ticker),
+        href: hrefOf(each.ticker, composed),
         label: ofEvent.length === 1 || each.label === '' ? unplacedTitle(each) : each.label,
         isOpen: each.status === 'active',
         bid: each.yesBid,

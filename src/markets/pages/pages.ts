@@ -12,7 +12,7 @@ import { isManager } from '../../accounts/organizations/table.js';
 import type { Context } from '../../core/http/context.js';
 import { withPurchases, type Holding } from '../ledger/positions.js';
 import type { MarketEvent } from '../market/event.js';
-import { emptyBook, type Side } from '../market/book.js';
+import { emptyBook, mayRest, type Side, type TimeInForce } from '../market/book.js';
 import { isPlaced, labelOf, takesOrders, temperatureKinds, type ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import { readSwitch } from '../risk/switches.js';
@@ -25,6 +25,7 @@ import {
   eventAddress,
   inCents,
   overviewAddress,
+  readBack,
   streamAddress,
   ticketAddress,
   type Tab,
@@ -40,7 +41,7 @@ import {
 } from './choice.js';
 import { isStale, MARKETS_SECTION, toFreshness } from './freshness.js';
 import { formatHour, kindLabels } from './labels.js';
-import { findWinner, formatMoment, toEventView, whenOf } from './market-view.js';
+import { findWinner, formatMoment, toEventView, whenOf, type OwnAccount } from './market-view.js';
 import { toPriceLine } from './price-line.js';
 import { describePlaced } from './order-view.js';
 import { orderNotices } from './order-pages.js';
@@ -63,6 +64,7 @@ import {
   findLikeliest,
   findOrder,
   listOpportunities,
+  summarize,
   toDeskOrders,
   toDeskPositions,
   toDeskTotal,
@@ -231,6 +233,12 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
         findWinner(event.markets) ??
         event.markets[0])
       : market;
+    const composed = asked.market &&
+      asked.ticket && {
+        ticker: asked.market.ticker,
+        href: toAddress(asked.ticket.action, asked.ticket.composed),
+        size: asked.ticket.size,
+      };
     const positions = toDeskPositions(facts.positions, snapshot, mayTrade, market ?? event);
     const ofEvent = positions.filter(({ eventTicker }) => eventTicker === event?.eventTicker);
     const ownOrders = toDeskOrders(orders, snapshot, mayTrade, market ?? event);
@@ -240,16 +248,19 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
       uncalibrated: describeUncalibrated(snapshot, event ? [event] : []),
       list,
       others,
-      other: market && !isPlaced(market) ? toOther(snapshot, market, own.mayOpen) : null,
-      allHref: overviewAddress(kind),
+      other: market && !isPlaced(market) ? toOther(snapshot, market, own.mayOpen, composed) : null,
+      here:
+        composed?.href ??
+        (event ? addressOfEvent(event) : toAddress(overviewAddress(kind), { sort: asked.sort })),
       tabs: toTabs(snapshot, kind, asked.q),
       kind,
-      sort: asked.sort,
       q: asked.q,
       show: readShow(req, asked),
       streamHref: streamAddress(asked.choice?.station.id),
       ...(choice ? toChoiceView(snapshot, choice, asked.q, now) : { city: null }),
-      event: event && toEventView(snapshot, event, { ...own, ...readOther(deps, snapshot, event, now) }, now),
+      event:
+        event &&
+        toEventView(snapshot, event, { ...own, composed, ...readOther(deps, snapshot, event, now) }, now),
       line:
         shown &&
         toPriceLine(
@@ -265,12 +276,12 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
           },
         ),
       ticket,
-      depth: market && toDepth(snapshot, market, ticket, own.mayOpen),
+      depth: market && toDepth(snapshot, market, ticket, own),
       isChosen: asked.market !== undefined,
       isWatched: event !== undefined && own.watched.has(event.station.city),
-      ...toNotices(req, { orders, shown: ownOrders }, ticket),
+      ...toNotices(req, { orders, shown: ownOrders }, ticket, composed?.href),
       positions,
-      total: toDeskTotal(positions),
+      summary: summarize(positions, ownOrders, own.cash ?? 0n),
       eventTotal: ofEvent.length > 0 && { count: ofEvent.length, ...toDeskTotal(ofEvent) },
       orders: ownOrders,
     });
@@ -303,7 +314,7 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
     await changeAsMember(context, req, res, (tx, orgId) =>
       setWatched(tx, { orgId, userId, city }, watch === 'yes'),
     );
-    res.redirect(303, eventAddress({ ...choice, station: id }));
+    res.redirect(303, readBack(query) ?? eventAddress({ ...choice, station: id }));
   });
 
   addTicketRoutes(router, context, deps, tickets, async (req, res, { snapshot, market, ticket }) => {
@@ -314,7 +325,8 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
         ? undefined
         : chooseEvent(snapshot, { ...market, station, q: '', hour: market.hour }, facts.now);
     const kind = isPlaced(market) ? market.kind : 'others';
-    await showDesk(req, res, facts, { choice, kind, q: '', market, ticket });
+    const { q } = readChoiceQuery({ q: req.query.q });
+    await showDesk(req, res, facts, { choice, kind, q, market, ticket });
   });
 
   return router;
@@ -357,15 +369,47 @@ const deskParts = ['list', 'market', 'orders'] as const;
 
 const signalFields = (signal: Signal | undefined): FormFields =>
   signal
-    ? { side: signal.side, contracts: String(signal.contracts), limitPrice: inCents(signal.limitPrice) }
+    ? {
+        side: signal.side,
+        contracts: String(signal.contracts),
+        size: 'suggested',
+        limitPrice: inCents(signal.limitPrice),
+      }
     : {};
 
-/** The order book of the ticket's side. */
-function toDepth({ data }: Snapshot, market: ListedMarket, ticket: TicketView | undefined, mayOpen: boolean) {
+/** The order book of the ticket's side. A level on the order's own side of the book rests there, or sells what is held. */
+function toDepth(
+  { data }: Snapshot,
+  market: ListedMarket,
+  ticket: TicketView | undefined,
+  { mayOpen, holdings }: OwnAccount,
+) {
   const fields = ticket ? pickFields(ticket.form.values) : { side: 'yes', action: 'buy' };
   const side: Side = fields.side === 'no' ? 'no' : 'yes';
-  const toHref = (price: Micros) =>
-    toAddress(ticketAddress(market.ticker), { ...fields, limitPrice: inCents(price) });
+  const held = holdings.get(market.ticker);
+  const size = ticket?.isTyped ? undefined : ('suggested' as const);
+  const toHref = (price: Micros, isBid: boolean) => {
+    const isSale = fields.action === 'sell' || (isBid && held?.side === side);
+    const timeInForce = fields.timeInForce as TimeInForce | undefined;
+    const order =
+      isSale !== isBid
+        ? { timeInForce: timeInForce && mayRest(timeInForce) ? timeInForce : 'good_till_cancelled' }
+        : { postOnly: 'no' };
+    const sale = isSale &&
+      fields.action !== 'sell' && {
+        action: 'sell',
+        contracts: String(Math.min(ticket?.size ?? Infinity, held?.contracts ?? 0)),
+        timeInForce: 'immediate_or_cancel',
+        expiresAt: '',
+      };
+    return toAddress(ticketAddress(market.ticker), {
+      ...fields,
+      size,
+      ...order,
+      ...sale,
+      limitPrice: inCents(price),
+    });
+  };
   const book = data.books.get(market.ticker) ?? emptyBook;
   const rows = toBookRows(book, side, mayOpen && takesOrders(market) ? toHref : null);
   return { caption: `Order book: ${side.toUpperCase()} of ${labelOf(market)}`, rows };
@@ -376,9 +420,11 @@ function toNotices(
   { query: { order: id, done, from } }: Request,
   { orders, shown }: { orders: readonly ListedOrder[]; shown: ReturnType<typeof toDeskOrders> },
   ticket: TicketView | undefined,
+  here: string | undefined,
 ) {
   const order = orders.find((each) => each.id === id);
-  const again = ticket?.tabs.find(({ isCurrent }) => isCurrent)?.href;
+  const isResting = mayRest(ticket?.form.values.timeInForce as TimeInForce);
+  const again = isResting ? here : ticket?.tabs.find(({ isCurrent }) => isCurrent)?.href;
   if (order && done === 'placed')
     return { placed: { text: describePlaced(order), again, order: shown.find((each) => each.id === id) } };
   if (order && done === 'repeated') return { placed: { text: orderNotices.repeated, again } };

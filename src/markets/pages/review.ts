@@ -174,23 +174,23 @@ function costs(input: ReviewInput, quote: Quote): Fact[] {
   const price = rounded < total ? rounded : total;
   const worst = worstCost(feeRule, order);
   const isClosing = closed === quote.filledContracts;
-  return [
+  const paid: Fact[] = [
     { label: 'Price', money: price, note: averageNote(quote) },
     { label: 'Fee', money: feeOf(total - price, quote) },
-    { label: 'Cost', money: total, ...(isClosing ? {} : { isSum: true }) },
-    ...(closed > 0
-      ? [
-          {
-            label: 'Pairs closed',
-            change: pairs,
-            note: `${formatDecimal(closed)} pairs of YES and NO pay $1 each at once`,
-          },
-          ...(isClosing ? [{ label: 'You receive', money: received, isSum: true as const }] : []),
-          isClosing
-            ? { label: 'Profit or loss', change: result, note: 'fee included' }
-            : { label: 'Realised', change: roundToCent(realised), note: 'before fees' },
-        ]
-      : []),
+  ];
+  const pay = {
+    label: 'Pairs closed',
+    change: pairs,
+    note: `${formatDecimal(closed)} pairs of YES and NO pay $1 each at once`,
+  };
+  const profit = isClosing
+    ? { label: 'Profit or loss', change: result, note: 'fee included' }
+    : { label: 'Realised', change: roundToCent(realised), note: 'before fees' };
+  return [
+    ...(isClosing
+      ? [{ label: 'You receive', money: received, isSum: true as const }, pay, ...paid]
+      : [...paid, { label: 'Cost', money: total, isSum: true as const }]),
+    ...(closed > 0 ? (isClosing ? [profit] : [pay, profit]) : []),
     ...(worst > -quote.balanceChange
       ? [{ label: 'Maximum cost', money: ceilTo(worst, CENT), note: 'if the book moves' }]
       : []),

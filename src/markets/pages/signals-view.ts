@@ -86,6 +86,7 @@ export const toSignalView = (signal: Signal) => ({
     side: signal.side,
     action: 'buy',
     contracts: signal.contracts,
+    size: 'suggested',
     limitPrice: signal.limitPrice,
   }),
   restHref:
@@ -94,6 +95,7 @@ export const toSignalView = (signal: Signal) => ({
       side: signal.side,
       action: 'buy',
       contracts: signal.contracts,
+      size: 'suggested',
       limitPrice: signal.rest.price,
       timeInForce: 'good_till_cancelled',
       postOnly: 'yes',

@@ -41,7 +41,10 @@ const schema = z.object({
 });
 
 /** In the order of the form's fields. */
-export const ticketFields = Object.keys(schema.shape) as (keyof z.infer<typeof schema>)[];
+export const ticketFields = [
+  ...(Object.keys(schema.shape) as (keyof z.infer<typeof schema>)[]),
+  'size' as const,
+];
 
 export const pickFields = (fields: FormFields): Record<string, string | undefined> =>
   Object.fromEntries(ticketFields.map((name) => [name, textField(fields, name)]));
@@ -61,6 +64,8 @@ export function fillTicket(given: FormFields, book: OrderBook, held: Holding | u
     side,
     action,
     contracts,
+    /** Until the reader edits a size that the page chose. */
+    size: textField(given, 'contracts') && given.size === 'suggested' ? 'suggested' : '',
     limitPrice: textField(given, 'limitPrice') ?? (price === undefined ? '' : inCents(price)),
     timeInForce,
     expiresAt: textField(given, 'expiresAt') || closesAt || '',

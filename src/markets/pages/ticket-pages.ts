@@ -4,6 +4,7 @@ import { byMember } from '../../accounts/identity/session/authority.js';
 import { requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
+import { toAddress } from '../../core/pages/address.js';
 import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import {
   postForm,
@@ -26,7 +27,7 @@ import { findLimits } from '../risk/queries.js';
 import { readSwitch } from '../risk/switches.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { MinuteBook } from '../weather/minutes.js';
-import { deskAddress } from './addresses.js';
+import { ticketAddress } from './addresses.js';
 import { loadingPage, toFreshness } from './freshness.js';
 import type { ClimateWatch } from '../climate/watch.js';
 import type { Orders } from '../orders/order.js';
@@ -145,7 +146,8 @@ export function addTicketRoutes(
         ticker,
       });
       const done = isRepeat ? 'repeated' : 'placed';
-      res.redirect(303, `${deskAddress(ticker, { ...pickFields(fields), id: trade.id, done })}#review`);
+      const desk = toAddress(ticketAddress(ticker), { ...pickFields(fields), order: trade.id, done });
+      res.redirect(303, `${desk}#review`);
     },
     async show(req, res, form) {
       const snapshot = deps.snapshots.current;

@@ -58,13 +58,20 @@ export function toTicketView(input: TicketInput) {
   const { market, book, held, cash, form } = input;
   const side = form.values.side === 'no' ? 'no' : 'yes';
   const end = toEnd(input);
+  const typed = Number(form.values.contracts);
+  const isTyped = input.hasOwnSize && form.values.size !== 'suggested';
+  /** For another purchase. */
+  const size = isTyped && form.values.action === 'buy' && isCount(typed) && typed > 0 ? typed : undefined;
   return {
     end,
+    size,
+    isTyped,
+    composed: toComposed(input),
     action: ticketAddress(market.ticker),
     ...toSubject(market),
     rules: toRules(market),
     closeTime: market.closeTime,
-    tabs: end ? [] : toTabs(input),
+    tabs: end ? [] : toTabs(input, size),
     cash,
     reserved: input.reserved,
     hasTaken: book !== input.whole,
@@ -177,32 +184,38 @@ const toRules = ({ settlement: { source, rulesText } }: ListedMarket) => ({
   text: rulesText === '' ? null : rulesText,
 });
 
-function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
+function toTabs({ market, book, held, form, mayOpen }: TicketInput, size: number | undefined) {
   const { side: chosenSide, action: chosenAction } = form.values;
-  const typed = Number(form.values.contracts);
   const tab = (action: Action, side: Side, contracts: number | undefined) => ({
     label: `${action === 'buy' ? 'Buy' : 'Sell'} ${side.toUpperCase()}`,
     price: bestPrice(book, side, action),
-    href: ticketAddress(market.ticker, { side, action, ...(contracts ? { contracts } : {}) }),
+    href: ticketAddress(market.ticker, { side, action, contracts }),
     isCurrent: chosenSide === side && chosenAction === action,
-    key: action === 'sell' ? undefined : side === 'yes' ? 'b' : 's',
+    key: action === 'buy' ? side[0] : side === held?.side ? 's' : undefined,
   });
-  const contracts = chosenAction === 'buy' && isCount(typed) && typed > 0 ? typed : undefined;
   const sales = held ? [held.side] : [];
   if (mayOpen && chosenAction === 'sell' && !sales.includes(chosenSide as Side))
     sales.push(chosenSide as Side);
   return [
-    ...(mayOpen ? [tab('buy', 'yes', contracts), tab('buy', 'no', contracts)] : []),
+    ...(mayOpen ? [tab('buy', 'yes', size), tab('buy', 'no', size)] : []),
     ...sales.map((side) => tab('sell', side, undefined)),
   ];
 }
 
+/** The order without what follows the prices. */
+const toComposed = ({ form: { values }, isFollowing, hasOwnSize }: TicketInput) => ({
+  ...pickFields(values),
+  ...(isFollowing && { limitPrice: undefined }),
+  ...(!hasOwnSize && { contracts: undefined }),
+});
+
 /** With a link to an order that would pass. */
-function toRefusal({ refusal, market, isFollowing, limits, form: { values } }: TicketInput) {
+function toRefusal(input: TicketInput) {
+  const { refusal, market, isFollowing, limits, form } = input;
   if (!refusal) return undefined;
   const { error } = refusal;
   const atMost = limits.maxOrderContracts;
-  const isTooLarge = isFollowing && error.code === 'risk_limit' && Number(values.contracts) > atMost;
+  const isTooLarge = isFollowing && error.code === 'risk_limit' && Number(form.values.contracts) > atMost;
   // The limit reaches deep into the book, so fewer contracts pass only at the limit that follows them.
   const remedy = refusal.remedy ?? (isTooLarge && { field: 'contracts' as const, atMost, error });
   // The reader chose the limit, so the price did not move away from it.
@@ -220,15 +233,16 @@ function toRefusal({ refusal, market, isFollowing, limits, form: { values } }: T
           value: inCents(remedy.price),
           shown: formatPrice(remedy.price),
         };
-  const query = pickFields(values);
-  if (isFollowing) delete query.limitPrice;
   return {
     title,
     detail,
     remedy: {
       text: change.text,
       use: `Use ${change.shown}`,
-      href: toAddress(ticketAddress(market.ticker), { ...query, [remedy.field]: change.value }),
+      href: toAddress(ticketAddress(market.ticker), {
+        ...toComposed(input),
+        [remedy.field]: change.value,
+      }),
     },
   };
 }

@@ -120,7 +120,7 @@ export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefu
   if (!(ageMs <= MAX_TRADING_AGE_MS))
     return refuse(
       'data_age',
-      `the market data is ${seconds(ageMs)} old, the limit is ${seconds(MAX_TRADING_AGE_MS)}.`,
+      `the market data is ${seconds(ageMs)} old; the limit is ${seconds(MAX_TRADING_AGE_MS)}.`,
     );
   const { isTrading, clockSkewMs } = snapshot.data;
   if (clockSkewMs !== undefined && !Number.isFinite(clockSkewMs))
@@ -128,7 +128,7 @@ export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefu
   if (clockSkewMs !== undefined && Math.abs(clockSkewMs) > MAX_CLOCK_SKEW_MS)
     return refuse(
       'clock_skew',
-      `the venue's clock and the server's are ${seconds(Math.abs(clockSkewMs))} apart, the limit is ${seconds(MAX_CLOCK_SKEW_MS)}.`,
+      `the venue's clock and the server's are ${seconds(Math.abs(clockSkewMs))} apart; the limit is ${seconds(MAX_CLOCK_SKEW_MS)}.`,
     );
   const source = snapshot.sources.find(({ part }) => part === 'markets');
   // A failing source is judged by the age of its data; one with unexpected answers is not trusted.
@@ -158,7 +158,7 @@ export function checkOrder({
   if (!(contracts <= limits.maxOrderContracts))
     return refuse(
       'max_order_contracts',
-      `this order is for ${formatCount(contracts, 'contract')} of ${ticker}, the limit is ${formatDecimal(limits.maxOrderContracts)}.`,
+      `this order is for ${formatCount(contracts, 'contract')} of ${ticker}; the limit is ${formatDecimal(limits.maxOrderContracts)}.`,
     );
   const best = bestPrice(input);
   if (best === undefined)
@@ -170,13 +170,13 @@ export function checkOrder({
   if (!(beyond <= limits.priceCollar))
     return refuse(
       'price_collar',
-      `the limit price ${formatPrice(limitPrice)} is ${formatPrice(beyond)} ${action === 'buy' ? 'above' : 'below'} the best price ${formatPrice(best)} of ${ticker}, the limit is ${formatPrice(limits.priceCollar)}.`,
+      `the limit price ${formatPrice(limitPrice)} is ${formatPrice(beyond)} ${action === 'buy' ? 'above' : 'below'} the best price ${formatPrice(best)} of ${ticker}; the limit is ${formatPrice(limits.priceCollar)}.`,
     );
   const open = pending.length + 1;
   if (!(open <= limits.maxOpenOrders))
     return refuse(
       'max_open_orders',
-      `this order would be open order ${open}, the limit is ${limits.maxOpenOrders}.`,
+      `this order would be open order ${open}; the limit is ${limits.maxOpenOrders}.`,
     );
   return undefined;
 }
@@ -190,14 +190,14 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
   if (!(spent <= limits.maxOrderCost))
     return refuse(
       'max_order_cost',
-      `this order may cost ${formatExactMoney(spent)}, the limit is ${formatExactMoney(limits.maxOrderCost)}.`,
+      `this order may cost ${formatExactMoney(spent)}; the limit is ${formatExactMoney(limits.maxOrderCost)}.`,
     );
 
   const position = positionAfter(input, facts);
   if (!(position <= limits.maxPositionContracts))
     return refuse(
       'max_position_contracts',
-      `this order would make ${formatCount(position, `${side} contract`)} of ${ticker}, the limit is ${formatDecimal(limits.maxPositionContracts)}.`,
+      `this order would make ${formatCount(position, `${side} contract`)} of ${ticker}; the limit is ${formatDecimal(limits.maxPositionContracts)}.`,
     );
 
   const { eventTicker } = market;
@@ -212,14 +212,14 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
   if (!(after <= limits.maxEventLoss || after <= before))
     return refuse(
       'max_event_loss',
-      `with this order ${eventTicker} could lose ${formatExactMoney(after)} in its worst outcome (${formatExactMoney(before)} without it), the limit is ${formatExactMoney(limits.maxEventLoss)}.`,
+      `with this order ${eventTicker} could lose ${formatExactMoney(after)} in its worst outcome (${formatExactMoney(before)} without it); the limit is ${formatExactMoney(limits.maxEventLoss)}.`,
     );
 
   const lost = dayLossOf(facts, snapshot);
   if (!(lost < limits.maxDailyLoss && limits.maxDailyLoss > 0n))
     return refuse(
       'max_daily_loss',
-      `${formatExactMoney(lost > 0n ? lost : 0n)} were lost since midnight UTC, the limit is ${formatExactMoney(limits.maxDailyLoss)}. Only orders that reduce positions are accepted.`,
+      `${formatExactMoney(lost > 0n ? lost : 0n)} were lost since midnight UTC; the limit is ${formatExactMoney(limits.maxDailyLoss)}. Only orders that reduce positions are accepted.`,
     );
   return undefined;
 }

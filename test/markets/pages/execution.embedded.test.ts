@@ -33,10 +33,10 @@ describe('the execution page', () => {
     await seedExecution(service, orgId);
     const { words } = await see();
     expect(words).toContain(
-      'Paper 5 50 $0.87 2 of 4 checked 1 not checkable not known +1¢ of 5 fills +2¢ of 5 fills',
+      'Paper 5 50 $0.87 2 of 4 checked 1 not checkable not known +1.00¢ of 5 fills +2.00¢ of 5 fills',
     );
     expect(words).toContain(
-      'Paper, near the extreme 1 20 $0.35 0 of 1 checked not known +1¢ of 1 fill +2¢ of 1 fill',
+      'Paper, near the extreme 1 20 $0.35 0 of 1 checked not known +1.00¢ of 1 fill +2.00¢ of 1 fill',
     );
     expect(words).toContain('Live 2 14 $0.24 not checked not known +0.71¢ of 2 fills +1.71¢ of 2 fills');
     expect(words).toContain(

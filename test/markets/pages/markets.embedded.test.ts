@@ -14,7 +14,7 @@ import { requireTradable } from '../../../src/markets/orders/tradable.js';
 import type { Orders, PaperOrder } from '../../../src/markets/orders/order.js';
 import { unplacedTitle } from '../../../src/markets/pages/overview-view.js';
 import { signalsFor } from '../../../src/markets/pages/pages.js';
-import { formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
+import { formatDecimal, formatPrice, formatMoney, formatPoints } from '../../../src/core/pages/format.js';
 import { tradingOrders } from '../../../src/markets/ledger/orders-table.js';
 import {
   tradingAccounts,
@@ -178,9 +178,7 @@ it('the page of a city shows its current day', async () => {
   for (const { ticker, yesAsk } of event.markets) {
     expect(links).toContain(`${PATH}/${ticker}`);
     if (yesAsk === null) continue;
-    expect(links.some((link) => link.startsWith(`${PATH}/${ticker}?side=yes&action=buy&contracts=`))).toBe(
-      true,
-    );
+    expect(links).toContain(`${PATH}/${ticker}?side=yes&action=buy`);
     expect(text).toContain(formatPrice(yesAsk));
   }
   expect(text).toMatch(/The 31 members .* expect .*: the raw ensemble, not calibrated/);
@@ -190,6 +188,10 @@ it('the page of a city shows its current day', async () => {
   // Nothing is said of a chance that would be shown as 0.0%.
   expect(text).not.toContain('0.0% chance that the peak is over');
   expect(text).toContain('CLINYC');
+  expect(text).toContain('The Weather Company, which relays');
+  const { bracket, yesBid, volume } = openMarket();
+  const [bid, traded] = [formatPrice(yesBid!), formatDecimal(volume)];
+  expect(text).toMatch(new RegExp(`${bracketLabel(bracket)} \\S+ \\S+ ${bid} ${traded} `));
 });
 
 it('a day in progress shows the probability that it has peaked, and the evidence', async () => {
@@ -513,7 +515,7 @@ it('a past day shows its temperature and winner as far as the venue has reported
   const winner = settled.markets.find(({ settlementValue }) => settlementValue! > 0n)!;
   const ticket = await getPage(owner.browser, `${PATH}/${winner.ticker}?contracts=10&limitPrice=40`);
   expect(textOf(ticket)).toContain('Won This market is not open for orders. Each YES paid 100¢.');
-  expect(ticket.text).not.toMatch(/name="contracts"|Maximum payout|aria-label="What to do"/);
+  expect(ticket.text).not.toMatch(/id="field-contracts"|Maximum payout|aria-label="What to do"/);
 });
 
 it('a reported temperature names the winner, and does not say that the venue has determined it', async () => {
@@ -718,6 +720,128 @@ it('a limit follows the price until it is chosen, by hand or by a signal, and th
   expect(chosen.text).toContain(`Your limit does not fit the order book`);
 });
 
+it('each form and link of the desk keeps the order that is composed for its market', async () => {
+  const { ticker } = openMarket();
+  const { browser } = await signedIn(database.db, service.url);
+  const fields = {
+    side: 'no',
+    action: 'buy',
+    contracts: '7',
+    limitPrice: '1',
+    timeInForce: 'good_till_cancelled',
+    observed: 'keep',
+  };
+  const path = `${PATH}/${ticker}?${new URLSearchParams(fields).toString()}`;
+  const valuesOf = (address: string) => {
+    const given = new URLSearchParams(address.split(/[?#]/)[1]);
+    return Object.fromEntries(Object.keys(fields).map((name) => [name, given.get(name)]));
+  };
+  const page = await getPage(browser, path);
+  const [back] = fieldOf(page, 'back');
+  expect(back).toMatch(new RegExp(`^${PATH}/${ticker}\\?`));
+  const links = linksOf(page).filter((link) => link.startsWith(`${PATH}/${ticker}?`));
+  const kept = links.filter((link) => /show=|limitPrice=1&/.test(link));
+  // The parts of the page, and the name of the market in the ladder.
+  expect(kept.length).toBeGreaterThanOrEqual(4);
+  for (const address of [back!, ...kept]) expect(valuesOf(address)).toEqual(fields);
+  expect(/action="([^"]*)" class="search"/.exec(page.text)![1]).toBe(`${PATH}/${ticker}`);
+  const searched = await getPage(browser, `${back}&q=chicago&show=list`);
+  expect(fieldOf(searched, 'q')).toEqual(['chicago']);
+  expect(searched.text).toContain('value="good_till_cancelled" selected');
+  const watched = await postForm(browser, `${PATH}/watched`, { station: 'KNYC', watch: 'yes', back: back! });
+  expect(watched.headers.get('location')).toBe(back);
+  const placed = await postForm(browser, `${PATH}/${ticker}`, {
+    ...fields,
+    id: newFormId(service.clock.now()),
+  });
+  const id = new URLSearchParams(placed.headers.get('location')!.split(/[?#]/)[1]).get('order');
+  for (const from of ['ticket', 'desk']) {
+    const cancelled = await postForm(browser, `/dashboard/portfolio/orders/${id}/cancel`, {
+      from,
+      back: back!,
+    });
+    expect(valuesOf(cancelled.headers.get('location')!)).toEqual(fields);
+    const answer = await getPage(browser, cancelled.headers.get('location')!);
+    expect(answer.text).toContain('value="good_till_cancelled" selected');
+    expect(fieldOf(answer, 'contracts')).toContain('7');
+  }
+  for (const foreign of [
+    '//evil.example',
+    '/dashboard/marketsevil',
+    'https://evil.example/dashboard/markets',
+  ]) {
+    const away = await postForm(browser, `${PATH}/watched`, { station: 'KNYC', watch: 'yes', back: foreign });
+    expect(away.headers.get('location')).toBe(`${PATH}?station=KNYC`);
+  }
+});
+
+it('a typed size stays for every other purchase, and one that the page chose does not', async () => {
+  const { ticker, eventTicker } = openMarket();
+  const { browser } = await signedIn(database.db, service.url);
+  const sizesAt = async (query: string) => {
+    const page = await getPage(browser, `${PATH}/${ticker}?side=no&action=buy${query}`);
+    const links = linksOf(page).filter(
+      (link) => link.startsWith(`${PATH}/${eventTicker}-`) && /action=buy(?!.*timeInForce)/.test(link),
+    );
+    expect(links.some((link) => !link.includes(ticker))).toBe(true);
+    return {
+      sizes: [...new Set(links.map((link) => new URL(link, 'http://x').searchParams.get('contracts')))],
+      isSuggested: page.text.includes('data-suggested'),
+      size: fieldOf(page, 'contracts').at(-1),
+    };
+  };
+  expect(await sizesAt('&contracts=5')).toEqual({ sizes: ['5'], isSuggested: false, size: '5' });
+  expect(await sizesAt('&contracts=5&size=suggested')).toEqual({
+    sizes: [null],
+    isSuggested: true,
+    size: '5',
+  });
+  expect(await sizesAt('')).toMatchObject({ sizes: [null], isSuggested: true });
+  expect(await sizesAt('&contracts=x')).toMatchObject({ sizes: [null] });
+});
+
+it('a bid of the order book becomes a resting order or a sale, and an ask one that fills', async () => {
+  const { ticker, eventTicker } = openMarket();
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const book = async (query = '') => {
+    const page = await getPage(
+      browser,
+      `${PATH}/${ticker}?side=yes&action=buy&contracts=5&observed=keep${query}`,
+    );
+    return ['bid', 'ask'].map((part) => {
+      const [, href] = new RegExp(`class="${part} price">\\s*<a href="([^"]+)"`).exec(page.text)!;
+      return href!.replaceAll('&amp;', '&');
+    }) as [string, string];
+  };
+  const [bid, ask] = await book();
+  const rests = await getPage(browser, bid);
+  expect(rests.text).toContain('value="good_till_cancelled" selected');
+  expect(textOf(rests)).toMatch(/Nothing fills now\. All 5 rest in the book/);
+  expect(ask).toContain('timeInForce=immediate_or_cancel');
+  expect(textOf(await getPage(browser, ask))).toMatch(PLACE);
+  const [, afterPostOnly] = await book('&timeInForce=good_till_cancelled&postOnly=yes&limitPrice=1');
+  expect(afterPostOnly).toContain('postOnly=no');
+  const at = new Date(NOON);
+  await database.db.orm.insert(tradingPositions).values({
+    orgId: organization.id,
+    mode: 'paper',
+    ticker,
+    eventTicker,
+    side: 'yes',
+    contracts: 3,
+    cost: 1_200_000n,
+    realised: 0n,
+    fees: 0n,
+    openedAt: at,
+    updatedAt: at,
+  });
+  const [sale] = await book('&timeInForce=good_till_cancelled&limitPrice=1');
+  const sold = await getPage(browser, sale);
+  expect(textOf(sold)).toContain('Sell 3 YES at');
+  expect(textOf(sold)).toMatch(PLACE);
+  expect(sale).toContain('timeInForce=immediate_or_cancel');
+});
+
 it('a ticket for a market that is no longer listed opens its day', async () => {
   const gone = await getPage(owner.browser, `${PATH}/KXHIGHNY-20JAN05-B60.5`);
   expect([gone.status, gone.headers.get('location')]).toEqual([303, `${PATH}?station=KNYC&date=2020-01-05`]);
@@ -799,6 +923,9 @@ it('cash and positions belong to the viewer’s Organization', async () => {
   expect(theirs).toContain('$123.45');
   const own = await pages(owner.browser);
   expect(own).not.toContain('77 YES');
+  // Beside the heading, with a link to the table.
+  expect(theirs).toMatch(/Markets 1 position \$[\d.]+, [+−]\$[\d.]+ · free cash \$123\.45/);
+  expect(own).not.toContain('free cash $');
   expect(own).not.toContain('$123.45');
 });
 
@@ -883,7 +1010,7 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   expect((await getPage(member.browser, desk)).text).not.toContain(`action="${order}/cancel"`);
   for (const [from, told] of [
     ['desk', `${path}?order=${order.split('/').at(-1)}&done=cancelled`],
-    ['ticket', `${path}?from=ticket&order=${order.split('/').at(-1)}&done=cancelled#review`],
+    ['ticket', `${path}?order=${order.split('/').at(-1)}&done=cancelled&from=ticket#review`],
     ['<b>', `${order}?done=cancelled`],
   ] as const) {
     const cancelled = await postForm(browser, `${order}/cancel`, { from });
@@ -1040,7 +1167,7 @@ describe('an order that would be refused', () => {
     },
     {
       query: () => `contracts=90000&limitPrice=${limitOf(0n)}`,
-      says: /order is for 90,000 contracts of .* the limit is 1,000\..*Contracts: at most \d+ now\. With one more, this order may cost \$\d+\.\d\d, the limit is \$250/,
+      says: /order is for 90,000 contracts of .* the limit is 1,000\..*Contracts: at most \d+ now\. With one more, this order may cost \$\d+\.\d\d; the limit is \$250/,
     },
   ])('is not offered, and names a number that would pass: $says', async ({ query, says }) => {
     const { browser } = await signedIn(database.db, service.url);
@@ -1273,7 +1400,7 @@ describe('with calibrated forecasts and open gates', () => {
       `${best.length} signals: ${titles[0]} ${formatPoints(best[0]!.edge)}`.replace('\u00a0', ' '),
     );
     const ladder = text.slice(
-      text.indexOf('Forecast Market Buy YES Buy NO'),
+      text.indexOf('Forecast Market Bid Volume Buy YES Buy NO'),
       text.indexOf('Forecast Calibrated'),
     );
     expect(ladder.match(/Signal:/g)).toHaveLength(best.length);

@@ -153,10 +153,16 @@ it('a purchase that only closes pairs is quoted as a sale: one result, no payout
   expect(quoted.outcome.text).toBe(
     'All 2 fill now. It closes 2 NO: you receive $1.13, a loss of $0.07, fee included.',
   );
+  // The net comes first, as at the top, and what it consists of after it.
+  expect(quoted.facts.map(({ label }) => label).slice(0, 4)).toEqual([
+    'You receive',
+    'Pairs closed',
+    'Price',
+    'Fee',
+  ]);
   expect(valuesOf(quoted)).toEqual({
     Price: '$0.84',
     Fee: '$0.03',
-    Cost: '$0.87',
     'Pairs closed': '+$2.00',
     'You receive': '$1.13',
     'Profit or loss': '−$0.07',
@@ -247,6 +253,7 @@ it('a ticket starts with the best price of its side, and a sale with the holding
     action: 'buy',
     // Six are offered at the best price.
     contracts: '6',
+    size: '',
     limitPrice: '42',
     timeInForce: 'immediate_or_cancel',
     expiresAt: '',

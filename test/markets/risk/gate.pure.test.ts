@@ -78,14 +78,14 @@ describe('the check of the market data', () => {
 
   it.each<[string, Partial<RiskInput>, string | undefined]>([
     ['data 60 s old', seconds(60), undefined],
-    ['data 61 s old', seconds(61), 'data_age: the market data is 61 s old, the limit is 60 s.'],
+    ['data 61 s old', seconds(61), 'data_age: the market data is 61 s old; the limit is 60 s.'],
     ['data 2 s ahead', seconds(-2), undefined],
     ['data 3 s ahead', seconds(-3), 'clock_skew: the market data is from 3 s in the future.'],
     ['a venue 2 s ahead', { snapshot: withData({ clockSkewMs: 2000 }) }, undefined],
     [
       'a venue 2.1 s behind',
       { snapshot: withData({ clockSkewMs: -2100 }) },
-      "clock_skew: the venue's clock and the server's are 2.1 s apart, the limit is 2 s.",
+      "clock_skew: the venue's clock and the server's are 2.1 s apart; the limit is 2 s.",
     ],
     [
       'a paused exchange',
@@ -119,14 +119,14 @@ describe('each limit', () => {
       'order size, exceeded',
       inputOf(),
       limits({ maxOrderContracts: 9 }),
-      'max_order_contracts: this order is for 10 contracts of MILD, the limit is 9.',
+      'max_order_contracts: this order is for 10 contracts of MILD; the limit is 9.',
     ],
     ['order cost, reached', inputOf(), limits({ maxOrderCost: 518n * CENT }), undefined],
     [
       'order cost, exceeded',
       inputOf(),
       limits({ maxOrderCost: 517n * CENT }),
-      'max_order_cost: this order may cost $5.1750, the limit is $5.17.',
+      'max_order_cost: this order may cost $5.1750; the limit is $5.17.',
     ],
     [
       'position, reached',
@@ -138,13 +138,13 @@ describe('each limit', () => {
       'position, exceeded',
       inputOf(),
       { ...limits({ maxPositionContracts: 250 }), positions: [held('MILD', 'yes', 250, '100')] },
-      'max_position_contracts: this order would make 260 yes contracts of MILD, the limit is 250.',
+      'max_position_contracts: this order would make 260 yes contracts of MILD; the limit is 250.',
     ],
     [
       'position, exceeded if a pending order fills',
       inputOf(),
       { ...limits({ maxPositionContracts: 30 }), pending: [pending('buy', 'MILD', 'yes', 21, 50)] },
-      'max_position_contracts: this order would make 31 yes contracts of MILD, the limit is 30.',
+      'max_position_contracts: this order would make 31 yes contracts of MILD; the limit is 30.',
     ],
     [
       'position on the other side, closing 20 and opening 10',
@@ -157,14 +157,14 @@ describe('each limit', () => {
       'open orders, exceeded',
       inputOf(),
       { ...limits({ maxOpenOrders: 1 }), pending: [pending('buy', 'WARM', 'yes', 1, 10)] },
-      'max_open_orders: this order would be open order 2, the limit is 1.',
+      'max_open_orders: this order would be open order 2; the limit is 1.',
     ],
     ['collar of a purchase, reached: 45 + 10', inputOf({ limitPrice: 55n * CENT }), factsOf(), undefined],
     [
       'collar of a purchase, exceeded',
       inputOf({ limitPrice: 56n * CENT }),
       factsOf(),
-      'price_collar: the limit price 56¢ is 11¢ above the best price 45¢ of MILD, the limit is 10¢.',
+      'price_collar: the limit price 56¢ is 11¢ above the best price 45¢ of MILD; the limit is 10¢.',
     ],
     [
       'collar of a sale, reached: 42 − 10',
@@ -176,7 +176,7 @@ describe('each limit', () => {
       'collar of a sale, exceeded',
       inputOf({ ...sale, limitPrice: 31n * CENT }),
       factsOf({ positions: [held('MILD', 'yes', 10, '4')] }),
-      'price_collar: the limit price 31¢ is 11¢ below the best price 42¢ of MILD, the limit is 10¢.',
+      'price_collar: the limit price 31¢ is 11¢ below the best price 42¢ of MILD; the limit is 10¢.',
     ],
     ['collar, with a price better than the best', inputOf({ limitPrice: 2n * CENT }), factsOf(), undefined],
   ])('%s', (_name, input, facts, expected) => {
@@ -224,7 +224,7 @@ describe('the loss of an event', () => {
     // 100 at 50 cents: 50.00 plus a fee of 1.75.
     expect(check(100, 52n, {})).toBeUndefined();
     expect(check(100, 51n, {})).toBe(
-      `max_event_loss: with this order KXHIGHNY-26NOV21 could lose $51.75 in its worst outcome ($0.00 without it), the limit is $51.00.`,
+      `max_event_loss: with this order KXHIGHNY-26NOV21 could lose $51.75 in its worst outcome ($0.00 without it); the limit is $51.00.`,
     );
   });
 
@@ -289,7 +289,7 @@ describe('the daily loss', () => {
     expect(detailOf(inputOf(), factsOf({ cash: 801n * DOLLAR }))).toBeUndefined();
     const lost = factsOf({ cash: 800n * DOLLAR });
     expect(detailOf(inputOf(), lost)).toBe(
-      'max_daily_loss: $200.00 were lost since midnight UTC, the limit is $200.00. Only orders that reduce positions are accepted.',
+      'max_daily_loss: $200.00 were lost since midnight UTC; the limit is $200.00. Only orders that reduce positions are accepted.',
     );
   });
 

@@ -74,7 +74,7 @@ it('a limit set on one instance applies to the next order on the other', async (
   await operator('PUT', `${trading}/limits`, { maxPositionContracts: 4 });
   for (const instance of [0, 1] as const)
     expect(await buy(2, instance)).toBe(
-      `422 risk_limit max_position_contracts: this order would make 5 yes contracts of ${ticker}, the limit is 4.`,
+      `422 risk_limit max_position_contracts: this order would make 5 yes contracts of ${ticker}; the limit is 4.`,
     );
   expect(await buy(1)).toBe('filled');
   await operator('PUT', `${trading}/switch`, { state: 'reduce_only', reason: 'holiday' });
@@ -118,7 +118,7 @@ it('orders are refused if the venue’s clock differs from ours', async () => {
     await services[0].trading.refresher.refresh();
   };
   await refreshed({ clockSkewMs: 4000 });
-  expect(await buy(1)).toMatch(/^422 risk_limit clock_skew: .* 4 s apart, the limit is 2 s\.$/);
+  expect(await buy(1)).toMatch(/^422 risk_limit clock_skew: .* 4 s apart; the limit is 2 s\.$/);
   await refreshed({});
   expect(await buy(1)).toBe('filled');
 });
