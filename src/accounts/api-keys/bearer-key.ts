@@ -187,10 +187,7 @@ export function keyError(problem: string | null, scope: string): AppError | unde
 }
 
 /** A caller without a valid key must learn nothing about the input. */
-export async function preferKeyError<T>(
-  authenticate: () => Promise<unknown>,
-  read: () => T | Promise<T>,
-): Promise<T> {
+export async function preferKeyError<T>(authenticate: () => Promise<unknown>, read: () => T | Promise<T>) {
   try {
     return await read();
   } catch (error) {

@@ -82,11 +82,7 @@ export interface ChangeDeps {
  * order: Organization, membership, User, session, audit chain.
  * @throws AppError as `Authority.confirm`
  */
-export function change<T>(
-  { db, clock }: ChangeDeps,
-  by: Authority,
-  work: (tx: Tx) => Promise<T>,
-): Promise<T> {
+export function change<T>({ db, clock }: ChangeDeps, by: Authority, work: (tx: Tx) => Promise<T>) {
   return retryOnConflict(() =>
     db.orm.transaction(
       async (tx) => {

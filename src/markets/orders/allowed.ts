@@ -38,10 +38,7 @@ export interface Grounds {
  * @throws AppError insufficient_position, price_moved, entitlement_required, entitlement_read_only, risk_limit,
  * insufficient_funds
  */
-export function assertAllowed(
-  input: OrderInput,
-  { view, state, book, cash, facts, at, sent }: Grounds,
-): Micros {
+export function assertAllowed(input: OrderInput, { view, state, book, cash, facts, at, sent }: Grounds) {
   assertHeld(input, state);
   if (!sent) assertReachable(view.book, book, input);
   const available = cash - state.reserved;

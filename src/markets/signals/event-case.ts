@@ -89,10 +89,7 @@ function problemOfBook(book: OrderBook): string | undefined {
 }
 
 /** An event's purchases are sized together, so one doubtful book withholds all. */
-export function withholdDoubtful(
-  report: SignalReport,
-  doubts: ReadonlyMap<string, Date> | undefined,
-): SignalReport {
+export function withholdDoubtful(report: SignalReport, doubts: ReadonlyMap<string, Date> | undefined) {
   if (!doubts || doubts.size === 0) return report;
   const isDoubtful = ({ signals }: EventSignals) => signals.some(({ market }) => doubts.has(market.ticker));
   if (!report.events.some(isDoubtful)) return report;

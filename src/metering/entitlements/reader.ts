@@ -255,11 +255,7 @@ function addPair(pairs: Pairs, key: number, product: number): number {
   return pairs.products.push(product) - 1;
 }
 
-async function listAll(
-  run: Run,
-  requests: ListRequest[],
-  nowMs: number,
-): Promise<(AppError | CurrentEntitlement[])[]> {
+async function listAll(run: Run, requests: ListRequest[], nowMs: number) {
   const period = monthOf(nowMs);
   const rows = await run<EntitlementRow | NoEntitlementRow>(listEntitlements, [
     ...columnArrays(requests, 'hashedSecret', 'after', 'size'),

@@ -94,12 +94,7 @@ export function limitConfirmations(stores: LimitStores, limits: SignInLimits): R
   return [perPerson, createSlowDown(limits)(['confirmations'], personOf)];
 }
 
-export const createLimit = (
-  stores: LimitStores,
-  name: string,
-  detail: string,
-  options: Partial<Options>,
-): RequestHandler =>
+export const createLimit = (stores: LimitStores, name: string, detail: string, options: Partial<Options>) =>
   rateLimit({
     standardHeaders: 'draft-8',
     legacyHeaders: false,

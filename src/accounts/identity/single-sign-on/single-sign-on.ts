@@ -101,12 +101,7 @@ interface Met {
   isLinked: boolean;
 }
 
-async function meet(
-  tx: Tx,
-  claims: Claims,
-  email: string | undefined,
-  mayCreate: boolean,
-): Promise<Met | Refusal> {
+async function meet(tx: Tx, claims: Claims, email: string | undefined, mayCreate: boolean) {
   const known = await findIdentityOwner(tx, claims);
   const owner = known && (await lockUser(tx, { id: known.id }));
   if (owner) return { user: owner, email: owner.email, isLinked: true };
