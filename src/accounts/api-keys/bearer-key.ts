@@ -61,21 +61,17 @@ const serviceKey: KeyKind = {
 
 function readSecret(req: Request, { begin, howToSend, elsewhere }: KeyKind): string {
   const { authorization, cookie } = req.headers;
-  if (cookie !== undefined && sessionCookie.test(cookie)) {
+  if (cookie !== undefined && sessionCookie.test(cookie))
     throw new AppError(
       'session_cookie_not_allowed',
       'Call this route with a key only, without the session cookie.',
     );
-  }
-  if (hasSecret(req.url)) {
+  if (hasSecret(req.url))
     throw new AppError(
       'key_in_query_string',
       'Send the key in the Authorization header. URLs are stored in logs.',
     );
-  }
-  if (authorization === undefined || authorization === '') {
-    throw new AppError('missing_key', `${howToSend}.`);
-  }
+  if (authorization === undefined || authorization === '') throw new AppError('missing_key', `${howToSend}.`);
   const secret = /^bearer +(\S+)$/i.exec(authorization)?.[1];
   if (secret === undefined && !/^bearer\b/i.test(authorization))
     throw new AppError('invalid_key', `${howToSend}. The word Bearer is missing.`);

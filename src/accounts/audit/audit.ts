@@ -17,12 +17,11 @@ export interface AuditEntry {
   requestId?: string | undefined;
 }
 
-export interface LogEntry extends AuditEntry {
-  orgId: string;
-}
-
 /** `tx` must make the change. Locks the chains until the commit: call this once, after taking all other locks. */
-export async function recordAudits(tx: Tx, entries: readonly LogEntry[]): Promise<void> {
+export async function recordAudits(
+  tx: Tx,
+  entries: readonly (AuditEntry & { orgId: string })[],
+): Promise<void> {
   if (entries.length === 0) return;
   const orgIds = entries.map(({ orgId }) => orgId);
   const ends = await lockChains(tx, orgIds);

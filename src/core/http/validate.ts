@@ -275,9 +275,8 @@ function refuse(places: ErrorPlace[]): AppError {
 }
 
 function toPlaces(issue: z.core.$ZodIssue): ErrorPlace[] {
-  if (issue.code === 'unrecognized_keys') {
+  if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => place([...issue.path, key], 'is not a known field'));
-  }
   const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
   return [place(issue.path, isMissing ? 'is required' : issue.message)];
 }

@@ -45,8 +45,7 @@ export function assertAllowed(input: OrderInput, { view, state, book, cash, fact
   const filledFrom = input.mode === 'paper' ? book : undefined;
   const cost = input.action === 'buy' ? maxCost(input, view.feeRule, filledFrom) : 0n;
   const { market, snapshot } = view;
-  const priced = sent?.book ?? book;
-  assertWithinRisk({ order: input, market, book: priced, snapshot, worstCost: cost, at }, facts);
+  assertWithinRisk({ order: input, market, book: sent?.book ?? book, snapshot, worstCost: cost, at }, facts);
   const outlay = outlayOf(input, cost, state);
   assertFunds(outlay, available);
   return outlay;

@@ -129,8 +129,7 @@ export function buildCase(event: MarketEvent, input: Situation & { account?: { c
     if (reason !== undefined) problems.set(market.ticker, reason);
   }
   // Undefined if the purchases are signals.
-  const withheld = day && reasonToWithhold(day, gate);
-  return { event, day, gate, problem, problems, withheld };
+  return { event, day, gate, problem, problems, withheld: day && reasonToWithhold(day, gate) };
 }
 
 /** Only calibrated forecasts behind an open gate may trade. */

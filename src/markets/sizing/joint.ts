@@ -110,10 +110,9 @@ const split =
   (offers: readonly Offer[]) =>
   (perLeg: readonly number[]): number[] => {
     let at = 0;
-    return offers.map(({ legs }) => {
-      const own = perLeg.slice(at, (at += legs.length));
-      return own.reduce((sum, value) => sum + value, 0);
-    });
+    return offers.map(({ legs }) =>
+      perLeg.slice(at, (at += legs.length)).reduce((sum, value) => sum + value, 0),
+    );
   };
 
 export interface JointProblem {

@@ -84,8 +84,7 @@ export async function putProduct(tx: Tx, slug: string, input: ProductInput, sour
       ...(credits ? { credits: describeCreditPrice(credits) } : {}),
       ...(further.features ? { features: writeFeatures(further.features) } : {}),
     };
-    const details = { after };
-    await recordOperatorAudit(tx, { ...source, action: 'product.created', target: slug, details });
+    await recordOperatorAudit(tx, { ...source, action: 'product.created', target: slug, details: { after } });
     return { isNew: true, resource: product };
   }
   const product = { ...current, ...fields, ...further, updatedAt: at, archivedAt };

@@ -208,12 +208,11 @@ export async function findAll<T extends Balance>(
     balances: [],
     grants: grants[k] ?? null,
   }));
-  if (prices.length > 0) {
+  if (prices.length > 0)
     found.forEach((balance, pair) => {
       const product = prices[pairs.products[pair]!];
       if (product) priced[pairs.keys[pair]!]!.balances.push({ balance, product });
     });
-  }
   await Promise.all([addLimits(run, found, nowMs), addCredits(run, priced, nowMs, readsGrants)]);
   const answers = distinct.map(
     ({ hashedSecret }, d) => problems[keys.get(hashedSecret)!.place] ?? wanted[d]!.map((pair) => found[pair]),

@@ -67,10 +67,8 @@ export function parseCloudEvents({ value, text: json }: JsonBody, isBatch: boole
   const quantitiesIn = (body: unknown) =>
     (isBatch ? (body as (CloudEvent | null)[]) : [body as CloudEvent]).map((event) => event?.data?.quantity);
   const exactQuantities = findExactQuantities(json, quantitiesIn, pointerOf);
-  if (!isBatch) {
-    const events = [toUsageEvent(parseInput(cloudEventSchema, value))];
-    return { events, exactQuantities, pointerOf };
-  }
+  if (!isBatch)
+    return { events: [toUsageEvent(parseInput(cloudEventSchema, value))], exactQuantities, pointerOf };
   return readEvents(usageEventsSchema, sent, { exactQuantities, pointerOf, path: [], isLenient });
 }
 

@@ -140,8 +140,7 @@ export async function sendUseOptions(
       userVerification: userId === undefined ? 'required' : 'preferred',
       timeout: CHALLENGE_MS,
     });
-    const now = new Date(deps.clock.now());
-    await insertPasskeyChallenge(tx, found.challenge, { hashedToken, now });
+    await insertPasskeyChallenge(tx, found.challenge, { hashedToken, now: new Date(deps.clock.now()) });
     return found;
   });
   sendJson(res, 200, toJson(options));

@@ -146,11 +146,10 @@ function createSlowDown(limits: SignInLimits) {
       }
       const account = accountOf(res);
       const ofAccount = waiting.get(account) ?? 0;
-      if (waitingInAll >= maxWaiting || ofAccount >= maxWaitingPerAccount) {
+      if (waitingInAll >= maxWaiting || ofAccount >= maxWaitingPerAccount)
         throw new AppError('rate_limited', 'Too many sign-ins are waiting. Try again in a few seconds.', {
           retryAfterSeconds: maxDelayMs / 1000,
         });
-      }
       waitingInAll++;
       waiting.set(account, ofAccount + 1);
       const stayed = await sleep(Math.min(maxDelayMs, firstDelayMs * 2 ** (slow - 1)), true, {
