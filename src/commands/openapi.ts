@@ -3,5 +3,4 @@ import { products } from '../products.js';
 import { describeService } from '../reference.js';
 
 // npm run --silent openapi > openapi.json
-const document = buildDocument(await describeService(products));
-process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+process.stdout.write(`${JSON.stringify(buildDocument(await describeService(products)), null, 2)}\n`);

@@ -12,10 +12,7 @@ export const canStartThreads = import.meta.url.endsWith('.js');
 export type Remote<Theirs extends object, Ours extends object = object> = BirpcReturn<Theirs, Ours>;
 
 /** Values are copied, so functions and class instances cannot be passed. */
-export function connectThread<Theirs extends object, Ours extends object = object>(
-  end: End,
-  ours: Ours,
-): Remote<Theirs, Ours> {
+export function connectThread<Theirs extends object, Ours extends object = object>(end: End, ours: Ours) {
   return createBirpc<Theirs, Ours>(ours, {
     post: (message: unknown) => end.postMessage(message, []),
     on: (listener) => void end.on('message', listener),

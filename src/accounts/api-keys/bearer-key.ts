@@ -61,21 +61,17 @@ const serviceKey: KeyKind = {
 
 function readSecret(req: Request, { begin, howToSend, elsewhere }: KeyKind): string {
   const { authorization, cookie } = req.headers;
-  if (cookie !== undefined && sessionCookie.test(cookie)) {
+  if (cookie !== undefined && sessionCookie.test(cookie))
     throw new AppError(
       'session_cookie_not_allowed',
       'Call this route with a key only, without the session cookie.',
     );
-  }
-  if (hasSecret(req.url)) {
+  if (hasSecret(req.url))
     throw new AppError(
       'key_in_query_string',
       'Send the key in the Authorization header. URLs are stored in logs.',
     );
-  }
-  if (authorization === undefined || authorization === '') {
-    throw new AppError('missing_key', `${howToSend}.`);
-  }
+  if (authorization === undefined || authorization === '') throw new AppError('missing_key', `${howToSend}.`);
   const secret = /^bearer +(\S+)$/i.exec(authorization)?.[1];
   if (secret === undefined && !/^bearer\b/i.test(authorization))
     throw new AppError('invalid_key', `${howToSend}. The word Bearer is missing.`);
@@ -187,10 +183,7 @@ export function keyError(problem: string | null, scope: string): AppError | unde
 }
 
 /** A caller without a valid key must learn nothing about the input. */
-export async function preferKeyError<T>(
-  authenticate: () => Promise<unknown>,
-  read: () => T | Promise<T>,
-): Promise<T> {
+export async function preferKeyError<T>(authenticate: () => Promise<unknown>, read: () => T | Promise<T>) {
   try {
     return await read();
   } catch (error) {

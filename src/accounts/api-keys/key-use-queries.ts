@@ -65,11 +65,7 @@ ${t.with} known as materialized (
 select count(*)::text from receipt`,
 };
 
-export function toUseValues(
-  id: string,
-  nowMs: number,
-  uses: [hashedSecret: string, GatheredUse][],
-): unknown[] {
+export function toUseValues(id: string, nowMs: number, uses: [hashedSecret: string, GatheredUse][]) {
   const minutes = uses.flatMap(([, use], i) => use.minutes.map((cell) => ({ key: i, ...cell })));
   const scopes = uses.flatMap(([, use], i) =>
     [...use.scopes].map(([scope, cell]) => ({ key: i, scope, ...cell })),

@@ -3,7 +3,7 @@ import { v7 as uuid } from 'uuid';
 import { type Clock, MINUTE_MS } from '../../core/time.js';
 import type { Database, ShardGroup } from '../../core/db/client.js';
 import { ShardGroupGoneError } from '../../core/db/shards.js';
-import type { KeyReader, Principal } from './bearer-key.js';
+import type { KeyReader } from './bearer-key.js';
 import {
   recordUse,
   toUseValues,
@@ -193,11 +193,7 @@ export interface CallDeps {
   keyUse: KeyUse;
 }
 
-export async function authenticateCall(
-  { keys, keyUse }: CallDeps,
-  hashedSecret: string,
-  scope: AnyScope,
-): Promise<Principal> {
+export async function authenticateCall({ keys, keyUse }: CallDeps, hashedSecret: string, scope: AnyScope) {
   const principal = await keys.authenticate(hashedSecret, scope);
   keyUse.touch(hashedSecret, scope);
   return principal;

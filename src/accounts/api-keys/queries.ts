@@ -21,7 +21,6 @@ import { alias, type PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { firstRow, hasRow, matches } from '../../core/db/sql.js';
 import { managingRoles, memberships, users } from '../organizations/table.js';
-import type { CallRefusal } from './key-use-queries.js';
 import { apiKeyCalls, apiKeyDirectory, apiKeys, apiKeyScopeUse } from './table.js';
 
 export type KeyState = 'active' | 'grace' | 'expired' | 'revoked';
@@ -253,12 +252,7 @@ export async function sumCalls(
 }
 
 /** `from` must be a whole minute. */
-export async function sumRefusals(
-  orm: Orm,
-  orgId: string,
-  keyId: string,
-  from: Date,
-): Promise<Record<CallRefusal, number>> {
+export async function sumRefusals(orm: Orm, orgId: string, keyId: string, from: Date) {
   const sum = (column: PgColumn) => sql`coalesce(sum(${column}), 0)`.mapWith(Number);
   const { ended, unscoped, limited } = apiKeyCalls;
   const [row] = await orm

@@ -57,8 +57,6 @@ const one = defineRoute({
 
 export const apiKeyReadRoutes = [list, one];
 
-type OwnKeyDeps = CallDeps & Pick<Context, 'db' | 'clock'>;
-
 export const ownKeyRoute = defineRoute({
   at: 'GET /api/key',
   operationId: 'getOwnApiKey',
@@ -69,7 +67,7 @@ export const ownKeyRoute = defineRoute({
   responses: {
     200: json('The key and its Organization.', ownKeySchema),
   },
-  handler: (deps: OwnKeyDeps) => async (req, res) => {
+  handler: (deps: CallDeps & Pick<Context, 'db' | 'clock'>) => async (req, res) => {
     const { db, clock, keys, keyUse } = deps;
     const hashedSecret = readHashedSecret(req);
     const { orgId, keyId } = await keys.authenticate(hashedSecret, null);

@@ -17,12 +17,11 @@ export interface AuditEntry {
   requestId?: string | undefined;
 }
 
-export interface LogEntry extends AuditEntry {
-  orgId: string;
-}
-
 /** `tx` must make the change. Locks the chains until the commit: call this once, after taking all other locks. */
-export async function recordAudits(tx: Tx, entries: readonly LogEntry[]): Promise<void> {
+export async function recordAudits(
+  tx: Tx,
+  entries: readonly (AuditEntry & { orgId: string })[],
+): Promise<void> {
   if (entries.length === 0) return;
   const orgIds = entries.map(({ orgId }) => orgId);
   const ends = await lockChains(tx, orgIds);
@@ -82,11 +81,7 @@ export interface ChangeDeps {
  * order: Organization, membership, User, session, audit chain.
  * @throws AppError as `Authority.confirm`
  */
-export function change<T>(
-  { db, clock }: ChangeDeps,
-  by: Authority,
-  work: (tx: Tx) => Promise<T>,
-): Promise<T> {
+export function change<T>({ db, clock }: ChangeDeps, by: Authority, work: (tx: Tx) => Promise<T>) {
   return retryOnConflict(() =>
     db.orm.transaction(
       async (tx) => {

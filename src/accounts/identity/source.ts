@@ -30,10 +30,7 @@ interface Archivable {
   archivedAt: Date | null;
 }
 
-export function describeArchiving(
-  before: Archivable,
-  after: Archivable,
-): 'archived' | 'restored' | undefined {
+export function describeArchiving(before: Archivable, after: Archivable) {
   if ((before.archivedAt === null) === (after.archivedAt === null)) return undefined;
   return after.archivedAt === null ? 'restored' : 'archived';
 }

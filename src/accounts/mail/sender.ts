@@ -95,14 +95,12 @@ async function connect({ host, tls, auth, ...given }: MailConfig): Promise<Trans
   });
 }
 
-type Outcome = 'sent' | 'deferred' | 'failed';
-
 async function deliver(
   { db: { orm }, clock, log, metrics }: Omit<SenderDeps, 'config'>,
   transport: Transporter,
   mail: MailConfig,
   row: Mail,
-): Promise<Outcome> {
+): Promise<'sent' | 'deferred' | 'failed'> {
   const { id, kind, attempts } = row;
   const send = async () => transport.sendMail(toMessage({ ...row, text: openText(mail, row) }, mail.from));
   const error = await send().then(

@@ -19,7 +19,6 @@ const {
 } = getTableColumns(webhookAttempts);
 
 export type EndpointRow = NonNullable<Awaited<ReturnType<typeof findEndpoint>>>;
-type DeliveryStatus = (typeof webhookDeliveries.$inferSelect)['status'];
 
 const isEndpoint = (orgId: string, id: string) => matches(webhookEndpoints, { orgId, id });
 
@@ -58,7 +57,7 @@ export const deleteEndpoint = (tx: Tx, orgId: string, id: string): Promise<unkno
   tx.delete(webhookEndpoints).where(isEndpoint(orgId, id));
 
 export interface DeliveryFilter {
-  status?: DeliveryStatus | undefined;
+  status?: (typeof webhookDeliveries.$inferSelect)['status'] | undefined;
   type?: string | undefined;
 }
 

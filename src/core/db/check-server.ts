@@ -81,8 +81,7 @@ async function isForeign(url: string): Promise<boolean> {
   const socket = connect(Number(port || 5432), hostname.replace(/^\[|\]$/g, ''));
   try {
     socket.write(sslRequest);
-    const signal = AbortSignal.timeout(ANSWER_MS);
-    const [first] = (await once(socket, 'data', { signal })) as [Buffer];
+    const [first] = (await once(socket, 'data', { signal: AbortSignal.timeout(ANSWER_MS) })) as [Buffer];
     return !/^(?:[SN]$|E)/.test(first.toString('latin1'));
   } catch {
     return false;

@@ -84,10 +84,8 @@ interface CitusDeps {
   rollBack<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
 }
 
-export type CitusShards = Shards & { close(): Promise<void> };
-
 /** The database counts as one group until it is found to be sharded. */
-export function createShards(deps: CitusDeps): CitusShards {
+export function createShards(deps: CitusDeps): Shards & { close(): Promise<void> } {
   const { whole } = oneShardGroup(deps.db);
   let groups: CitusGroup[] = [];
   let loadedAt = -Infinity;

@@ -8,16 +8,11 @@ export interface PgliteClient extends Pick<PGlite, 'query' | 'close'> {
 
 type PgliteTransaction = Pick<Transaction, 'query' | 'rollback'>;
 
-interface Options {
-  rowMode?: 'array' | 'object';
-  asText?: number[];
-}
-
 interface PgliteCalls {
   query(
     text: string,
     values: unknown[] | undefined,
-    options: Options,
+    options: { rowMode?: 'array' | 'object'; asText?: number[] },
     transaction?: number,
   ): Promise<Results>;
   begin(): Promise<number>;

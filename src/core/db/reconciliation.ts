@@ -5,13 +5,7 @@ export interface Reconciliation {
   /** Completes the sentence "Compares …". */
   subject: string;
   help: string;
-  compare(scope: ReconciliationScope): Promise<Comparison>;
-}
-
-export interface ReconciliationScope {
-  db: MaintenanceDatabase;
-  clock: Clock;
-  orgId: string | undefined;
+  compare(scope: { db: MaintenanceDatabase; clock: Clock; orgId: string | undefined }): Promise<Comparison>;
 }
 
 export interface Comparison {

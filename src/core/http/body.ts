@@ -10,12 +10,11 @@ export const isForm = (req: Request): boolean => req.is('application/x-www-form-
 
 /** A repeated name becomes a list. */
 export async function readForm(req: Request, res: Response): Promise<unknown> {
-  if (!isForm(req)) {
+  if (!isForm(req))
     throw new AppError(
       'unsupported_media_type',
       'Send the form with `Content-Type: application/x-www-form-urlencoded`.',
     );
-  }
   await parseWith(
     parseForm,
     req,
@@ -35,8 +34,7 @@ export interface JsonBody {
 const SMALL_BODY_BYTES = 64 * 1024;
 
 export function hasSmallBody({ headers }: Request): boolean {
-  const length = Number(headers['content-length']);
-  return length <= SMALL_BODY_BYTES && headers['content-encoding'] === undefined;
+  return Number(headers['content-length']) <= SMALL_BODY_BYTES && headers['content-encoding'] === undefined;
 }
 
 const declared = /^([\w.+/-]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
@@ -81,13 +79,11 @@ export async function readJsonText(
   bounds: JsonBounds = usualBounds,
   isJson: IsJson = isPlainJson,
 ): Promise<string> {
-  const type = req.headers['content-type'];
-  if (type !== 'application/json' && !isJson(mediaTypeOf(req))) {
+  if (req.headers['content-type'] !== 'application/json' && !isJson(mediaTypeOf(req)))
     throw new AppError(
       'unsupported_media_type',
       'Send the body as UTF-8 JSON with `Content-Type: application/json`.',
     );
-  }
   const length = Number(req.headers['content-length']);
   if (length > maxBytes) {
     // Closes the connection after the response instead of reading the rest of a huge body.

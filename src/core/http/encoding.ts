@@ -16,8 +16,7 @@ interface EncodingNegotiator {
 /** The most compact of several that the client prefers equally. */
 export function chooseEncoding(req: Pick<Request, 'headers'>): Encoding {
   const negotiator: EncodingNegotiator = new Negotiator(req);
-  const encoding = negotiator.encoding(encodings, { preferred: encodings }) as Encoding | undefined;
-  return encoding ?? 'identity';
+  return (negotiator.encoding(encodings, { preferred: encodings }) as Encoding | undefined) ?? 'identity';
 }
 
 /** For the style sheet, `best` takes 140 ms and its output is a sixth smaller than that of `fast`. */

@@ -59,12 +59,11 @@ export function beginProblem(res: Response, error: AppError): void {
 
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
-  if (isDatabaseUnavailable(error)) {
+  if (isDatabaseUnavailable(error))
     return new AppError('unavailable', 'The database cannot be reached at the moment.', {
       cause: error,
       retryAfterSeconds: 1,
     });
-  }
   const { type, status } = error as { type?: string; status?: unknown };
   const [code, detail] = parserErrors.get(type) ?? (status === 400 ? unreadable : defect);
   return new AppError(code, detail, { cause: error });

@@ -19,7 +19,6 @@ export interface RedisLinkOptions {
 
 export type RedisLink = ReturnType<typeof openRedisLink>;
 
-type Client = ReturnType<typeof createClient>;
 type Reply = string | number | boolean | (string | number | boolean)[];
 
 const clientOptions = {
@@ -37,7 +36,7 @@ const clientOptions = {
 
 /** Retries forever. Never throws and never blocks. */
 export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOptions) {
-  let client: Client | undefined;
+  let client: ReturnType<typeof createClient> | undefined;
   let state: 'unknown' | 'up' | 'down' = 'unknown';
   let isClosed = false;
   let isProbing = false;

@@ -170,8 +170,7 @@ export function requestContext(
     res.once('close', () => {
       const seconds = (performance.now() - startedAt) / 1000;
       const status = res.writableFinished ? res.statusCode : 499;
-      const route = routeOf(req);
-      metrics.requestSeconds.observe({ method: req.method, route, status }, seconds);
+      metrics.requestSeconds.observe({ method: req.method, route: routeOf(req), status }, seconds);
       const error = res.locals.error as AppError | undefined;
       const line = {
         requestId,

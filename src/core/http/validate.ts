@@ -220,11 +220,7 @@ function parseLoosely<T extends z.ZodType>(schema: T, input: unknown) {
 const ITEMS_AT_ONCE = 25;
 
 /** @param path path of the list in the body */
-export function parseItems<T extends z.ZodType>(
-  schema: z.ZodArray<T>,
-  items: unknown[],
-  path: string[],
-): z.output<T>[] {
+export function parseItems<T extends z.ZodType>(schema: z.ZodArray<T>, items: unknown[], path: string[]) {
   const { values, places } = readItems(schema, items, path);
   if (places.length > 0) throw refuse(places);
   return values;
@@ -279,9 +275,8 @@ function refuse(places: ErrorPlace[]): AppError {
 }
 
 function toPlaces(issue: z.core.$ZodIssue): ErrorPlace[] {
-  if (issue.code === 'unrecognized_keys') {
+  if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => place([...issue.path, key], 'is not a known field'));
-  }
   const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
   return [place(issue.path, isMissing ? 'is required' : issue.message)];
 }

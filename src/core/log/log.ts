@@ -155,11 +155,7 @@ const writeSome = (block: Uint8Array): Promise<number> =>
 const common = { base: null, timestamp: pino.stdTimeFunctions.isoTime };
 
 /** @param known configured secrets, masked literally */
-export function createLogger(
-  level: string,
-  stream: DestinationStream,
-  known: readonly string[] = [],
-): Logger {
+export function createLogger(level: string, stream: DestinationStream, known: readonly string[] = []) {
   return pino(
     {
       ...common,

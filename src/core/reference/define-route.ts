@@ -105,11 +105,7 @@ export interface ResponseDescription {
   headers?: ResponseHeader[];
 }
 
-export const json = (
-  description: string,
-  schema: z.ZodType,
-  headers?: ResponseHeader[],
-): ResponseDescription => ({
+export const json = (description: string, schema: z.ZodType, headers?: ResponseHeader[]) => ({
   description,
   content: { 'application/json': schema },
   ...(headers ? { headers } : {}),

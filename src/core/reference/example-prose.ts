@@ -61,10 +61,7 @@ function bodyNote(route: DescribedRoute, example: SentExample): string {
 }
 
 /** Each distinct body has the name of its first example. */
-export function requestBodyExamples(
-  route: DescribedRoute,
-  mediaType: string,
-): Record<string, { summary: string; value: unknown }> {
+export function requestBodyExamples(route: DescribedRoute, mediaType: string) {
   const distinct = new Map<string, SentExample>();
   for (const example of route.examples) {
     const json = JSON.stringify(example.request.body);

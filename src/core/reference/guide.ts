@@ -39,11 +39,7 @@ const credentialOf: Record<DescribedRoute['credential'], Credential> = {
  * each language. The block `sh Title`, `ts Title` or `python Title` begins a program. Blocks without a title continue it:
  * the same program in other languages, and as `text` what it prints.
  */
-export function readGuide(
-  markdown: string,
-  routes: readonly DescribedRoute[],
-  shownFor: ShownFor,
-): GuidePart[] {
+export function readGuide(markdown: string, routes: readonly DescribedRoute[], shownFor: ShownFor) {
   const parts: GuidePart[] = [];
   const toId = () => `sample-${parts.length}`;
   for (const token of marked.lexer(markdown.replaceAll('http://localhost:3000', shownFor.origin))) {

@@ -159,11 +159,7 @@ const codesOf = (route: DescribedRoute, status: number): ErrorCode[] =>
   route.errors.filter((code) => route.statuses[code] === status);
 
 /** Null for plain text, undefined if there is no such body. */
-export function schemaOf(
-  route: DescribedRoute,
-  status: number,
-  mediaType: string,
-): z.ZodType | null | undefined {
+export function schemaOf(route: DescribedRoute, status: number, mediaType: string) {
   const own = route.responses[status]?.content?.[mediaType];
   if (own !== undefined) return own;
   const codes = codesOf(route, status);

@@ -75,10 +75,7 @@ function proseOf({ sameAs, operationId }: RouteDescription, prose: Prose): Route
 }
 
 /** Examples of other keys and of other states of the service are only those of the original. */
-function forOrganization(
-  operationId: string,
-  { summary, description, examples, python }: RouteProse,
-): RouteProse {
+function forOrganization(operationId: string, { summary, description, examples, python }: RouteProse) {
   const at = ({ credential: _credential, ...request }: ExampleRequest): ExampleRequest => ({
     ...request,
     params: { slug: 'acme', ...request.params },

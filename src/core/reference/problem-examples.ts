@@ -239,11 +239,7 @@ function bodyProblems({ body: described }: RouteDescription, request: ExampleReq
   ];
 }
 
-function credentialProblems(
-  route: RouteDescription,
-  scope: ScopeExamples | undefined,
-  good: ExampleRequest,
-): Example[] {
+function credentialProblems(route: RouteDescription, scope: ScopeExamples | undefined, good: ExampleRequest) {
   const { credential, errors = [] } = route;
   if (credential === 'apiKey')
     return [

@@ -5,7 +5,7 @@ import { ORGANIZATION_ROOT } from './define-route.js';
 import { addressOf, asShown, bodyFormats, mediaTypeOf } from './example-prose.js';
 import type { Tag } from './names.js';
 import { ownAnswer, ownRequest, type OwnValues } from './own-examples.js';
-import { toSamples, toShortJson, type SampleRequest, type TypedCall } from './samples.js';
+import { toSamples, toShortJson, type SampleRequest } from './samples.js';
 import type { DescribedRoute, Reference, SentExample, SentRequest } from './described.js';
 
 export interface ShownFor extends Pick<Reference, 'circumstances'> {
@@ -209,11 +209,7 @@ function answersOf({ responses }: DescribedRoute, status: number, answer: unknow
 }
 
 /** The client sends only a key, JSON, and the headers in its types. */
-function typedCallOf(
-  route: DescribedRoute,
-  request: SentRequest,
-  own: OwnValues | undefined,
-): TypedCall | undefined {
+function typedCallOf(route: DescribedRoute, request: SentRequest, own: OwnValues | undefined) {
   const sent = Object.entries(request.headers ?? {});
   const known = Object.keys(route.headers?.shape ?? {});
   const header = sent.map(([name, value]) => [

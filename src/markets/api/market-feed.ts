@@ -64,9 +64,8 @@ export function createMarketFeed(instance: string) {
       const before = entries;
       entries = new Map();
       for (const market of data.markets) {
-        const known = before.get(market.ticker);
         const probability = probabilities.get(market.ticker) ?? null;
-        entries.set(market.ticker, toEntry(snapshot, market, probability, known));
+        entries.set(market.ticker, toEntry(snapshot, market, probability, before.get(market.ticker)));
         removals.delete(market.ticker);
       }
       for (const [ticker, { stationId }] of before)

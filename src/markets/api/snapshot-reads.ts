@@ -90,8 +90,7 @@ export function createSnapshotReads({ store, clock, minutes }: SnapshotReadDeps)
     send(once('signals', (snapshot) => toSignalsJson(snapshot.signals, describeMarketOf(snapshot))));
 
   /** As the server does for its own bankroll. */
-  function sizeFor(refreshed: Snapshot, bankroll: Micros): Promise<SignalReport> {
-    const { data, events, forecasts, gates } = refreshed;
+  function sizeFor({ data, events, forecasts, gates }: Snapshot, bankroll: Micros): Promise<SignalReport> {
     const at = new Date(clock.now());
     return inSlices(makeSignalsInSteps({ data, events, forecasts, gates, bankroll, at }));
   }

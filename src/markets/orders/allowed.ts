@@ -38,18 +38,14 @@ export interface Grounds {
  * @throws AppError insufficient_position, price_moved, entitlement_required, entitlement_read_only, risk_limit,
  * insufficient_funds
  */
-export function assertAllowed(
-  input: OrderInput,
-  { view, state, book, cash, facts, at, sent }: Grounds,
-): Micros {
+export function assertAllowed(input: OrderInput, { view, state, book, cash, facts, at, sent }: Grounds) {
   assertHeld(input, state);
   if (!sent) assertReachable(view.book, book, input);
   const available = cash - state.reserved;
   const filledFrom = input.mode === 'paper' ? book : undefined;
   const cost = input.action === 'buy' ? maxCost(input, view.feeRule, filledFrom) : 0n;
   const { market, snapshot } = view;
-  const priced = sent?.book ?? book;
-  assertWithinRisk({ order: input, market, book: priced, snapshot, worstCost: cost, at }, facts);
+  assertWithinRisk({ order: input, market, book: sent?.book ?? book, snapshot, worstCost: cost, at }, facts);
   const outlay = outlayOf(input, cost, state);
   assertFunds(outlay, available);
   return outlay;

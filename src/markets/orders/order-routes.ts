@@ -35,8 +35,7 @@ export const placeOrderRoute = defineRoute({
   },
   handler: (deps: OrderRouteDeps) => async (req, res) => {
     const principal = await authenticateCall(deps, readHashedSecret(req), 'trading:write');
-    const order = await readOrder(req, res, principal);
-    const { trade, isRepeat } = await deps.orders.place(order);
+    const { trade, isRepeat } = await deps.orders.place(await readOrder(req, res, principal));
     sendJson(res, isRepeat ? 200 : 201, JSON.stringify({ trade: toTradeJson(trade) }));
   },
 });

@@ -114,8 +114,7 @@ export function createOrders(
   async function send(trade: Trade): Promise<Trade> {
     let outcome: VenueOutcome;
     try {
-      const feeRule = feeRuleOf(snapshots.current!.data, trade)!;
-      outcome = await live!.send({ ...trade, feeRule });
+      outcome = await live!.send({ ...trade, feeRule: feeRuleOf(snapshots.current!.data, trade)! });
     } catch (error) {
       log.error({ err: error, orderId: trade.id }, 'a live order was sent, but its outcome is unknown');
       outcome = {

@@ -271,17 +271,9 @@ export interface ListFilter {
 const isResting = sql`${tradingOrders.status} = 'resting'`;
 
 /** An account with resting paper orders in a market, and the oldest print watermark among them. */
-export interface RestingMarket {
-  ticker: string;
-  orgId: string;
-  since: Date;
-}
+export type RestingMarket = Awaited<ReturnType<typeof listRestingMarkets>>[number];
 
-export async function listRestingMarkets(
-  orm: Orm,
-  after: Pick<RestingMarket, 'ticker' | 'orgId'>,
-  limit: number,
-): Promise<RestingMarket[]> {
+export async function listRestingMarkets(orm: Orm, after: { ticker: string; orgId: string }, limit: number) {
   const rows = await queryRows(orm)<{ ticker: string; orgId: string; since: string }>`
     select ticker, org_id as "orgId", min(prints_seen ->> 'at') as since from trading_orders
     where mode = 'paper' and status = 'resting' and (ticker, org_id) > (${after.ticker}, ${after.orgId}::uuid)

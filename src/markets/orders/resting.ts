@@ -127,8 +127,7 @@ export function rememberBook(
 ): void {
   const data = current?.data;
   const book = data?.doubts?.has(ticker) ? undefined : data?.books.get(ticker);
-  const isShallow = data?.shallow?.has(ticker) ?? false;
-  if (book) shown.set(ticker, { at: new Date(nowMs), book, isShallow });
+  if (book) shown.set(ticker, { at: new Date(nowMs), book, isShallow: data?.shallow?.has(ticker) ?? false });
   else shown.delete(ticker);
 }
 
@@ -222,8 +221,7 @@ const markLive = ({ db, clock }: WorkContext, snapshots: SnapshotStore, { orgId,
     if (order.cancelRequestedAt) return { isBarred: false };
     const at = new Date(clock.now());
     const facts = await readKnownFacts(tx, { orgId, mode: 'live', at });
-    const position = await findPosition(tx, order, order.ticker);
-    const barrier = findBarrier(order, facts, position);
+    const barrier = findBarrier(order, facts, await findPosition(tx, order, order.ticker));
     const reason = barrier ?? findCause(order, { snapshots, nowMs: at.getTime() });
     if (reason === undefined) return undefined;
     await markCancelled(tx, order, { at, reason });
@@ -244,8 +242,7 @@ export async function askVenue(
       return { kind: 'unknown', reason: 'The venue has not confirmed the change yet.' };
     },
   );
-  const at = new Date(clock.now());
-  return recordOutcome(db.orm, row.orgId, row.id, outcome, at, { isOfChange: true });
+  return recordOutcome(db.orm, row.orgId, row.id, outcome, new Date(clock.now()), { isOfChange: true });
 }
 
 export async function markCancelled(

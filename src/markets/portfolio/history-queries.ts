@@ -75,11 +75,6 @@ export type SettlementEventPosition = Pick<SettlementEventRow, 'at' | 'ticker' |
 
 type SettlementFilter = Pick<OrderFilter, 'mode' | 'seriesTickers' | 'from' | 'until'>;
 
-interface SettlementEventPage extends SettlementFilter {
-  after: SettlementEventPosition | undefined;
-  limit: number;
-}
-
 /** A successor replaces a provisional event, so each settlement is one row. */
 const selectSettlements = (orgId: string, { mode, seriesTickers, from, until }: SettlementFilter) => sql`
   select ticker, o.label, n, state, value::text, temperature, side, contracts::float8, cost::text, o.fees::text, cash_change::text as "cashChange", ${timeText(sql`at`)} as at,
@@ -108,7 +103,11 @@ const selectSettlements = (orgId: string, { mode, seriesTickers, from, until }: 
 export const listSettlementEvents = (
   orm: Orm,
   orgId: string,
-  { after, limit, ...filter }: SettlementEventPage,
+  {
+    after,
+    limit,
+    ...filter
+  }: SettlementFilter & { after: SettlementEventPosition | undefined; limit: number },
 ): Promise<SettlementEventRow[]> =>
   queryRows(orm)`${selectSettlements(orgId, filter)}
     ${

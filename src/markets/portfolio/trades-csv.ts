@@ -33,12 +33,7 @@ export const tradeColumns = [
 const BATCH_SIZE = 500;
 
 /** Oldest first, one statement per batch. Orders after `now` could keep the export from ending. */
-export async function* exportTrades(
-  orm: Orm,
-  orgId: string,
-  mode: TradeMode,
-  now: Date,
-): AsyncGenerator<CsvCell[][]> {
+export async function* exportTrades(orm: Orm, orgId: string, mode: TradeMode, now: Date) {
   const until = new Date(now.getTime() + 1);
   let after: ListedOrder | undefined;
   do {

@@ -122,8 +122,6 @@ function toSide(text: string): Side {
 export const switchOwners = ['service', 'operator', 'own'] as const;
 export type SwitchOwner = (typeof switchOwners)[number];
 
-type Switches = Record<SwitchOwner, SwitchInput>;
-
 export type HeldPosition = Pick<
   typeof tradingPositions.$inferSelect,
   'ticker' | 'eventTicker' | 'side' | 'contracts' | 'cost'
@@ -142,7 +140,7 @@ type DayStart =
 
 export interface Permissions {
   access: MarketAccess;
-  switches: Switches;
+  switches: Record<SwitchOwner, SwitchInput>;
 }
 
 export interface RiskFacts extends Permissions {

@@ -45,8 +45,7 @@ export function createJudge({ db, calibration, sources, clock, log, past }: Judg
 
   /** Judges from all instances' scored records. */
   async function judge(): Promise<void> {
-    const at = new Date(clock.now());
-    const gates = await readGates(db, sources, at);
+    const gates = await readGates(db, sources, new Date(clock.now()));
     calibration.replace({ gates });
     // Until the past is filled in, gates open and close because records are missing.
     if (!isFilled) return;

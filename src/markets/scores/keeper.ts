@@ -12,8 +12,7 @@ export async function recordForecasts(db: Database, inputs: RecordInputs): Promi
   const due = recordsDue(inputs);
   if (due.length === 0) return;
   const { marketSource, at } = inputs;
-  const targets = due.map(targetOfRecord);
-  const climates = await readClimates(db, { marketSource, targets, at });
+  const climates = await readClimates(db, { marketSource, targets: due.map(targetOfRecord), at });
   await insertRecords(db.orm, recordsDue(inputs, climates));
 }
 

@@ -164,8 +164,7 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
   const calibration = createCalibrationStore(undefined, metrics);
   const parts = { key, budget, store, calibration };
   const { markets, weather, index, minutes, world } = chooseSources(context, overrides, parts);
-  const names = { marketSource: markets.name, forecastSource: weather.name };
-  const shared = { store, calibration, names };
+  const shared = { store, calibration, names: { marketSource: markets.name, forecastSource: weather.name } };
   const { refresher, tape } = createSnapshots(context, overrides, { ...shared, markets, weather, index });
   const prints = tapedPrints(markets, tape, clock);
   const printFollower =
@@ -182,8 +181,7 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
   const resting = createResting(context, { markets: prints, snapshots: store, live: executor });
   const history = createPortfolioHistory({ db, clock, log, snapshots: store, paperCash });
   const settlement = createSettlement({ ...context, markets, snapshots: store, history });
-  const books = createBookMemory({ store, clock });
-  const marker = createMarker({ ...context, markets: prints, books });
+  const marker = createMarker({ ...context, markets: prints, books: createBookMemory({ store, clock }) });
   const queueWatch = live && createQueueWatch(context, { live, markets: prints, snapshots: store });
   const climate = createClimate(context, overrides, store);
   return {

@@ -89,10 +89,7 @@ function problemOfBook(book: OrderBook): string | undefined {
 }
 
 /** An event's purchases are sized together, so one doubtful book withholds all. */
-export function withholdDoubtful(
-  report: SignalReport,
-  doubts: ReadonlyMap<string, Date> | undefined,
-): SignalReport {
+export function withholdDoubtful(report: SignalReport, doubts: ReadonlyMap<string, Date> | undefined) {
   if (!doubts || doubts.size === 0) return report;
   const isDoubtful = ({ signals }: EventSignals) => signals.some(({ market }) => doubts.has(market.ticker));
   if (!report.events.some(isDoubtful)) return report;
@@ -132,8 +129,7 @@ export function buildCase(event: MarketEvent, input: Situation & { account?: { c
     if (reason !== undefined) problems.set(market.ticker, reason);
   }
   // Undefined if the purchases are signals.
-  const withheld = day && reasonToWithhold(day, gate);
-  return { event, day, gate, problem, problems, withheld };
+  return { event, day, gate, problem, problems, withheld: day && reasonToWithhold(day, gate) };
 }
 
 /** Only calibrated forecasts behind an open gate may trade. */

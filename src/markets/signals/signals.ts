@@ -25,8 +25,6 @@ import {
   KELLY_SHARE,
   MARKET_CAP,
   nothingBought,
-  type EventSignals,
-  type RestHint,
   type Signal,
   type SignalReport,
   type WithheldSignal,
@@ -67,11 +65,7 @@ function toSignal(parts: SignalParts): Signal {
 
 type Purchase = Omit<SizedPurchase, 'ticker'>;
 
-function hintAtRest(
-  market: Market,
-  purchase: Purchase,
-  { data, day }: Pick<SignalParts, 'data' | 'day'>,
-): RestHint | null {
+function hintAtRest(market: Market, purchase: Purchase, { data, day }: Pick<SignalParts, 'data' | 'day'>) {
   const { side, probability, contracts } = purchase;
   const [book, feeRule] = [data.books.get(market.ticker), feeRuleOf(data, market)];
   const [best, ask] = [book && bidsOf(book, side)[0], book && asksOf(book, side)[0]];
@@ -207,12 +201,7 @@ function moneyOf({ account, bankroll, data }: SignalInput): Money {
 
 const sides: readonly Side[] = ['yes', 'no'];
 
-function toEventSignals(
-  one: EventCase,
-  sizes: EventSizes | undefined,
-  money: Money,
-  data: MarketData,
-): EventSignals {
+function toEventSignals(one: EventCase, sizes: EventSizes | undefined, money: Money, data: MarketData) {
   const { event, day, gate, problems, withheld } = one;
   const isSaid = day !== undefined && sizes !== undefined && withheld === undefined;
   const signals = isSaid

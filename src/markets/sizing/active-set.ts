@@ -123,10 +123,7 @@ interface StepStart {
 }
 
 /** Returns the constraint that was met and the growth predicted for the full step. */
-function stepAlong(
-  { columns, targets, upper }: ConcaveProblem,
-  { x, s, free, move, isTight }: StepStart,
-): { gain: number; leg?: number; row?: number } {
+function stepAlong({ columns, targets, upper }: ConcaveProblem, { x, s, free, move, isTight }: StepStart) {
   const rows = targets.length;
   let share = 1;
   let gain = 0;

@@ -95,8 +95,7 @@ export function toFund(event: EventToSize): Fund {
     }, cash);
     return inDollars(pays);
   });
-  const probabilities = prudent(outcomes);
-  return { whole, cash, probabilities, wealth, spent, paid, totalPaid };
+  return { whole, cash, probabilities: prudent(outcomes), wealth, spent, paid, totalPaid };
 }
 
 const LEAST_PROBABILITY = 1e-6;

@@ -110,10 +110,9 @@ const split =
   (offers: readonly Offer[]) =>
   (perLeg: readonly number[]): number[] => {
     let at = 0;
-    return offers.map(({ legs }) => {
-      const own = perLeg.slice(at, (at += legs.length));
-      return own.reduce((sum, value) => sum + value, 0);
-    });
+    return offers.map(({ legs }) =>
+      perLeg.slice(at, (at += legs.length)).reduce((sum, value) => sum + value, 0),
+    );
   };
 
 export interface JointProblem {
@@ -177,11 +176,7 @@ export function solveJoint(problem: JointProblem) {
 }
 
 /** Per contract, in units of wealth, given the derivative by outcome and the price of each limit. */
-function worthsOf(
-  { legs, limits }: JointProblem,
-  derivatives: readonly number[],
-  prices: readonly number[],
-): number[] {
+function worthsOf({ legs, limits }: JointProblem, derivatives: readonly number[], prices: readonly number[]) {
   const below = [0];
   for (const value of derivatives) below.push(below.at(-1)! + value);
   const all = below.at(-1)!;
@@ -201,10 +196,7 @@ interface Chosen {
   unit: number;
 }
 
-function toConcave(
-  { probabilities, wealth, legs }: JointProblem,
-  { used, binding, upper, unit }: Chosen,
-): ConcaveProblem {
+function toConcave({ probabilities, wealth, legs }: JointProblem, { used, binding, upper, unit }: Chosen) {
   const outcomes = probabilities.length;
   const rows = outcomes + binding.length;
   const columns = new Float64Array(rows * used.length);

@@ -91,10 +91,7 @@ const sides: readonly Side[] = ['yes', 'no'];
  * From cold to warm, YES before NO. Markets without a book are skipped.
  * @param spendable dollars; further levels are omitted
  */
-export function readOffers(
-  { markets }: EventToSize,
-  spendable: number,
-): { offers: Offer[]; refused: RefusedOffer[] } {
+export function readOffers({ markets }: EventToSize, spendable: number) {
   const offers: Offer[] = [];
   const refused: RefusedOffer[] = [];
   markets.forEach((market, index) => {

@@ -16,8 +16,6 @@ import { whereaboutsOf } from '../../accounts/identity/session/session.js';
 import { correctEvents, type AppliedCorrections, type Correction } from './corrections.js';
 import { correctedSchema, correctionsSchema, MAX_BODY_BYTES, MAX_CORRECTIONS } from './schema.js';
 
-type CorrectionDeps = CallDeps & Pick<Context, 'db' | 'clock'>;
-
 export const correctionRoutes = [
   defineRoute({
     at: 'POST /api/usage/corrections',
@@ -28,7 +26,7 @@ export const correctionRoutes = [
     limit: 'usage',
     body: { schema: correctionsSchema, maxBytes: MAX_BODY_BYTES },
     responses: { 200: json('Corrected, durably.', correctedSchema) },
-    handler: (deps: CorrectionDeps) => async (req, res) => {
+    handler: (deps: CallDeps & Pick<Context, 'db' | 'clock'>) => async (req, res) => {
       const key = await authenticateCall(deps, readHashedSecret(req), 'usage:correct');
       const { orgId, keyId, livemode, serviceKeyId } = key;
       const corrections = await readCorrections(req, res);

@@ -94,8 +94,7 @@ export function toGrant(
     return kept.startsMs > at.getTime() ? 'scheduled' : 'open';
   };
   const status = statusOf();
-  const remaining = isCurrent({ status }) ? rest : '0';
-  return { ...row, burned, remaining, status };
+  return { ...row, burned, remaining: isCurrent({ status }) ? rest : '0', status };
 }
 
 const time = z.iso.datetime();

@@ -64,12 +64,7 @@ async function listTerms(orm: Orm, id: AccountId, grantIds: readonly string[]): 
 }
 
 /** @param account locked and brought up to date */
-export async function readPast(
-  tx: Tx,
-  id: AccountId,
-  account: Account,
-  flushes: readonly Flush[],
-): Promise<Past> {
+export async function readPast(tx: Tx, id: AccountId, account: Account, flushes: readonly Flush[]) {
   const past = await readLedger(tx, id, flushes);
   // The account includes rollovers that are not in the ledger yet.
   for (const held of account.grants)

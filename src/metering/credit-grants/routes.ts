@@ -80,10 +80,9 @@ export const operatorCreditRoutes = [
       const grantKey = readGrantKey(req);
       const { amount } = parseNumbersAsText(text) as { amount: string };
       const input = { ...sent, amount: toPrice(amount, 'amount') };
-      const put = await change(async (tx, source) => {
-        const id = await readAccountId(tx, params.slug, livemode);
-        return putGrant(tx, id, grantKey, input, source);
-      });
+      const put = await change(async (tx, source) =>
+        putGrant(tx, await readAccountId(tx, params.slug, livemode), grantKey, input, source),
+      );
       countGrant(deps.metrics, put);
       return answerPut(res, put, presentGrant);
     },
@@ -95,10 +94,9 @@ export const operatorCreditRoutes = [
     responses: { 200: json('Voided.', grantAnswerSchema) },
     async answer({ params, input: { reason, livemode }, change, req }) {
       const grantKey = readGrantKey(req);
-      const grant = await change(async (tx, source) => {
-        const id = await readAccountId(tx, params.slug, livemode);
-        return voidGrant(tx, id, grantKey, reason, source);
-      });
+      const grant = await change(async (tx, source) =>
+        voidGrant(tx, await readAccountId(tx, params.slug, livemode), grantKey, reason, source),
+      );
       return presentGrant(grant);
     },
   }),
@@ -108,10 +106,9 @@ export const operatorCreditRoutes = [
     body: creditReasonSchema,
     responses: { 200: json('Forgiven, or there was none.', forgivenSchema) },
     async answer({ params: { slug, productSlug }, input: { reason, livemode }, change }) {
-      const forgiven = await change(async (tx, source) => {
-        const id = await readAccountId(tx, slug, livemode);
-        return forgiveOverdraft(tx, id, productSlug, reason, source);
-      });
+      const forgiven = await change(async (tx, source) =>
+        forgiveOverdraft(tx, await readAccountId(tx, slug, livemode), productSlug, reason, source),
+      );
       return { productSlug, forgiven: exact(forgiven) };
     },
   }),

@@ -111,13 +111,6 @@ export const stateOf = (t: GroupTables, at: string, orgId: SQL): SQL => sql`
     ))
   ) l on true`;
 
-interface BalanceRow {
-  balance: string;
-  granted: string;
-  level: number | null;
-  reached: number | null;
-}
-
 /** A grant that lifts the balance makes a threshold reportable again. Changes nothing if no endpoint listens. */
 export async function reportBalance(tx: Tx, account: AccountId, at: Date): Promise<void> {
   const { orgId, livemode } = account;
@@ -128,7 +121,12 @@ export async function reportBalance(tx: Tx, account: AccountId, at: Date): Promi
         and 'credits.threshold_reached' = any (w.types)
     ) for update of a`;
   if (!locked) return;
-  const row = await queryRow(tx)<BalanceRow>`
+  const row = await queryRow(tx)<{
+    balance: string;
+    granted: string;
+    level: number | null;
+    reached: number | null;
+  }>`
     select trim_scale(b.balance)::text as balance, trim_scale(b.granted)::text as granted, l.level, a.reached
     from credit_accounts a join organizations o on o.id = a.org_id ${stateOf(wholeTables, at.toISOString(), sql`${orgId}::uuid`)}
     where ${isAccount} and ${isReported}`;

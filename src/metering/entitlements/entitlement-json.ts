@@ -120,9 +120,8 @@ export function checkResultJson(check: Check, i: number, balance: Balance | unde
   const { openings, quantities, dimensions } = check;
   const opening = openings[i]!;
   const quantity = quantities[i]!;
-  if (!balance) {
+  if (!balance)
     return `${opening}"allowed":false,"reason":"entitlement_required","kind":null,"unitCap":null,"used":null,"remaining":null,"overCap":false,"limits":[],"features":{}}`;
-  }
   const { kind, unitCap, used, limits, features } = balance;
   const reason = findRefusal(balance, quantity, dimensions?.[i]);
   const verdict = reason ? `"allowed":false,"reason":"${reason}"` : '"allowed":true,"reason":null';

@@ -33,8 +33,7 @@ export function toExactDecimals(bodyText: string, list: string, field: string): 
 /** @throws AppError invalid_request for an absurd number of digits */
 export function toBoundedDecimal(digits: string, place: string): string {
   const [mantissa = '', exponent = '0'] = digits.toLowerCase().replace(/^-/, '').split('e');
-  if (mantissa.length > MAX_DIGITS || Math.abs(Number(exponent)) > MAX_EXPONENT) {
+  if (mantissa.length > MAX_DIGITS || Math.abs(Number(exponent)) > MAX_EXPONENT)
     throw fieldError(place, `must have at most ${MAX_DIGITS} digits and an exponent within ±${MAX_EXPONENT}`);
-  }
   return toPlainDecimal(mantissa, Number(exponent));
 }

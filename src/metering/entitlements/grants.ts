@@ -28,13 +28,7 @@ interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
 }
 
 /** Takes effect with the next call. */
-export async function putGrant(
-  tx: Tx,
-  slug: string,
-  productSlug: string,
-  input: GrantInput,
-  source: Source,
-): Promise<Put<Grant>> {
+export async function putGrant(tx: Tx, slug: string, productSlug: string, input: GrantInput, source: Source) {
   const { id: orgId } = await getLockedOrganization(tx, slug);
   const product = await getProduct(tx, productSlug);
   const current = await findGrant(tx, orgId, product.id);

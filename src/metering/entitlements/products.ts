@@ -8,7 +8,6 @@ import {
   findDifference,
   toArchivedAt,
   toStripeSince,
-  type Put,
   type Source,
 } from '../../accounts/identity/source.js';
 import { findProduct, insertProduct, lockProduct, updateProduct, type Product } from './queries.js';
@@ -44,12 +43,7 @@ export interface ProductInput {
 const SUBJECTS_BEGIN_MS = MINUTE_MS;
 
 /** A changed metric starts at zero; earlier usage stays under the earlier metric. */
-export async function putProduct(
-  tx: Tx,
-  slug: string,
-  input: ProductInput,
-  source: Source,
-): Promise<Put<Product>> {
+export async function putProduct(tx: Tx, slug: string, input: ProductInput, source: Source) {
   const { at } = source;
   const {
     archived,
@@ -90,8 +84,7 @@ export async function putProduct(
       ...(credits ? { credits: describeCreditPrice(credits) } : {}),
       ...(further.features ? { features: writeFeatures(further.features) } : {}),
     };
-    const details = { after };
-    await recordOperatorAudit(tx, { ...source, action: 'product.created', target: slug, details });
+    await recordOperatorAudit(tx, { ...source, action: 'product.created', target: slug, details: { after } });
     return { isNew: true, resource: product };
   }
   const product = { ...current, ...fields, ...further, updatedAt: at, archivedAt };

@@ -94,11 +94,7 @@ export async function listGrants(orm: Orm, orgId: string, { after, limit }: Rang
 }
 
 /** The entitlements for the products, and those that a plan has set. */
-export const listGrantsOf = (
-  orm: Orm,
-  orgIds: readonly string[],
-  slugs?: readonly string[],
-): Promise<Grant[]> =>
+export const listGrantsOf = (orm: Orm, orgIds: readonly string[], slugs?: readonly string[]) =>
   selectGrants(orm).where(
     and(
       inArray(entitlements.orgId, [...orgIds]),

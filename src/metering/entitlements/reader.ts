@@ -208,12 +208,11 @@ export async function findAll<T extends Balance>(
     balances: [],
     grants: grants[k] ?? null,
   }));
-  if (prices.length > 0) {
+  if (prices.length > 0)
     found.forEach((balance, pair) => {
       const product = prices[pairs.products[pair]!];
       if (product) priced[pairs.keys[pair]!]!.balances.push({ balance, product });
     });
-  }
   await Promise.all([addLimits(run, found, nowMs), addCredits(run, priced, nowMs, readsGrants)]);
   const answers = distinct.map(
     ({ hashedSecret }, d) => problems[keys.get(hashedSecret)!.place] ?? wanted[d]!.map((pair) => found[pair]),
@@ -255,11 +254,7 @@ function addPair(pairs: Pairs, key: number, product: number): number {
   return pairs.products.push(product) - 1;
 }
 
-async function listAll(
-  run: Run,
-  requests: ListRequest[],
-  nowMs: number,
-): Promise<(AppError | CurrentEntitlement[])[]> {
+async function listAll(run: Run, requests: ListRequest[], nowMs: number) {
   const period = monthOf(nowMs);
   const rows = await run<EntitlementRow | NoEntitlementRow>(listEntitlements, [
     ...columnArrays(requests, 'hashedSecret', 'after', 'size'),

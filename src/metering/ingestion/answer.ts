@@ -128,10 +128,7 @@ export const creditsOverdrawn = (productSlug: string, overdraft: string): UsageW
 });
 
 /** Their combination of dimensions has no sums of its own. */
-function findCrowded(
-  { pairs, pairOf, outOfRange }: Batch,
-  { verdicts, aboveCeiling }: BatchOutcome,
-): Set<string> {
+function findCrowded({ pairs, pairOf, outOfRange }: Batch, { verdicts, aboveCeiling }: BatchOutcome) {
   const crowded = new Set<string>();
   if (!verdicts.some((verdict) => verdict?.isOther)) return crowded;
   for (const [i, pair] of pairOf.entries())
@@ -147,10 +144,7 @@ export const limitWarning = (productSlug: string, metric: string, state: LimitSt
 };
 
 /** These products have no live entitlement. */
-export function findUnknownProducts(
-  batch: Batch,
-  { verdicts }: BatchOutcome,
-): { orgId: string; slugs: string[] } | undefined {
+export function findUnknownProducts(batch: Batch, { verdicts }: BatchOutcome) {
   const first = verdicts.find((verdict) => verdict?.problem === 'entitlement_required');
   if (first?.orgId == null) return undefined;
   const unknown = batch.pairs.filter((_pair, i) => verdicts[i]?.problem === 'entitlement_required');

@@ -7,13 +7,7 @@ import { products } from '../entitlements/table.js';
 import { usageEvents } from './table.js';
 import type { JsonBody } from '../../core/http/body.js';
 import { parseInput, text } from '../../core/http/validate.js';
-import {
-  findExactQuantities,
-  readEvents,
-  requireFewEvents,
-  type ParsedEvents,
-  type PointerOf,
-} from './batch.js';
+import { findExactQuantities, readEvents, requireFewEvents, type PointerOf } from './batch.js';
 import { MAX_EVENTS, MAX_TEXT_LENGTH, usageEventSchema, type UsageEvent } from './schema.js';
 
 const MAX_NAME_LENGTH = 2_048;
@@ -65,11 +59,7 @@ const usageEventsSchema = z.array(cloudEventSchema.transform(toUsageEvent));
 const frameSchema = z.array(z.unknown()).min(1, 'must have at least one event');
 
 /** @throws AppError invalid_request; a lenient batch only if no event can be read */
-export function parseCloudEvents(
-  { value, text: json }: JsonBody,
-  isBatch: boolean,
-  isLenient: boolean,
-): ParsedEvents {
+export function parseCloudEvents({ value, text: json }: JsonBody, isBatch: boolean, isLenient: boolean) {
   requireFewEvents(value);
   const sent = isBatch ? parseInput(frameSchema, value) : [value];
   const pointerOf: PointerOf = (index, field) =>
@@ -77,10 +67,8 @@ export function parseCloudEvents(
   const quantitiesIn = (body: unknown) =>
     (isBatch ? (body as (CloudEvent | null)[]) : [body as CloudEvent]).map((event) => event?.data?.quantity);
   const exactQuantities = findExactQuantities(json, quantitiesIn, pointerOf);
-  if (!isBatch) {
-    const events = [toUsageEvent(parseInput(cloudEventSchema, value))];
-    return { events, exactQuantities, pointerOf };
-  }
+  if (!isBatch)
+    return { events: [toUsageEvent(parseInput(cloudEventSchema, value))], exactQuantities, pointerOf };
   return readEvents(usageEventsSchema, sent, { exactQuantities, pointerOf, path: [], isLenient });
 }
 

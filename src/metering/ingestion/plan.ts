@@ -2,11 +2,6 @@ import { intArray, numericArray, textArray } from '../../core/db/sql.js';
 import { isDecimalAbove } from '../../core/decimal.js';
 import { pairName, type Batch } from './batch.js';
 
-interface Source {
-  batch: number;
-  event: number;
-}
-
 /** The pairs of one batch. A bad pair refuses a strict batch as a whole, and only itself in a lenient one. */
 interface PairGroup {
   batch: number;
@@ -40,7 +35,7 @@ export interface FlushPlan {
   hasDimensions: boolean;
   /** Whether events may be 400 days old. Other batches are in other flushes. */
   takesOld: boolean;
-  sources: Source[];
+  sources: { batch: number; event: number }[];
 }
 
 /** Lists the distinct pairs and the recordable events of a flush. */

@@ -33,10 +33,8 @@ export interface Form {
   expectsNew: boolean;
 }
 
-const nameOf = (form: Form): string => {
-  const { isExtended, isPriced, hasSubjects, hasDimensions, takesOld, expectsNew } = form;
-  return `usage_ingest${when(takesOld, '_old')}${when(isPriced, '_priced')}${when(hasSubjects, '_subjects')}${when(hasDimensions, '_dimensions')}${when(isExtended, '_extended')}${when(expectsNew, '_new')}`;
-};
+const nameOf = ({ isExtended, isPriced, hasSubjects, hasDimensions, takesOld, expectsNew }: Form): string =>
+  `usage_ingest${when(takesOld, '_old')}${when(isPriced, '_priced')}${when(hasSubjects, '_subjects')}${when(hasDimensions, '_dimensions')}${when(isExtended, '_extended')}${when(expectsNew, '_new')}`;
 
 const texts = createRecall<Template>(48);
 

@@ -128,12 +128,7 @@ export function addOverCap(list: OverCap[], found: OverCap): void {
 }
 
 /** The statement did not change these accounts. */
-export async function noteOverdrawn(
-  run: Run,
-  batches: Batch[],
-  outcomes: BatchOutcome[],
-  now: string,
-): Promise<void> {
+export async function noteOverdrawn(run: Run, batches: Batch[], outcomes: BatchOutcome[], now: string) {
   const unread: { verdict: PairVerdict; note: (overdraft: string) => void }[] = [];
   for (const [b, { verdicts, overdrawn }] of outcomes.entries()) {
     if (!verdicts.some((verdict) => verdict?.isPriced)) continue;

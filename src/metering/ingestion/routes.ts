@@ -32,7 +32,6 @@ import type { BatchOutcome } from './outcome.js';
 export interface RecordingDeps extends Pick<Context, 'config' | 'db' | 'clock' | 'metrics'> {
   ingestion: Ingestion;
 }
-type UsageDeps = CallDeps & RecordingDeps;
 
 export const recordQuerySchema = z.strictObject({
   dryRun: z
@@ -69,7 +68,7 @@ export const usageRoutes = [
     query: recordQuerySchema,
     ...recordParts,
     body: { schema: usageBatchSchema, others: otherFormats, maxBytes: MAX_BODY_BYTES },
-    handler: (deps: UsageDeps) => async (req, res) => {
+    handler: (deps: CallDeps & RecordingDeps) => async (req, res) => {
       const { clock, keys, keyUse } = deps;
       const hashedSecret = readHashedSecret(req);
       const receivedAtMs = clock.now();

@@ -251,8 +251,7 @@ export async function endOrganizationPlan(tx: Tx, slug: string, source: Source):
   const before = await lockOrganizationPlan(tx, orgId);
   if (!before || before.endedAt) throw new AppError('not_found', onNoPlan(slug));
   const { plan } = before;
-  const definition = await readDefinitionOf(tx, before);
-  await makeBegun(tx, before, grantsOf(definition, before), source);
+  await makeBegun(tx, before, grantsOf(await readDefinitionOf(tx, before), before), source);
   await voidGrants(tx, [orgId], [], `The plan ${plan} ended`, source);
   await removeGrants(tx, await listGrantsOf(tx, [orgId], []), source);
   await storeOrganizationPlans(tx, [{ ...before, dueAt: null, endedAt: at, updatedAt: at }]);
@@ -269,8 +268,7 @@ export async function getOrganizationPlan(orm: Orm, slug: string): Promise<Organ
 
 /** Products of the plan whose entitlement was set by hand. */
 export async function listSetByHand(orm: Orm, row: OrganizationPlan): Promise<string[]> {
-  const slugs = slugsOf(await readDefinitionOf(orm, row));
-  return (await listGrantsOf(orm, [row.orgId], slugs))
+  return (await listGrantsOf(orm, [row.orgId], slugsOf(await readDefinitionOf(orm, row))))
     .filter((grant) => grant.plan === null)
     .map(({ productSlug }) => productSlug)
     .toSorted();

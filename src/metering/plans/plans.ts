@@ -58,8 +58,7 @@ export const readProducts = async (orm: Orm, slugs: readonly string[]): Promise<
   new Map((await listProductsBySlug(orm, [...new Set(slugs)])).map((product) => [product.slug, product]));
 
 /** Refuses what applying the plan would refuse. */
-export async function requireProducts(orm: Orm, definition: Definition): Promise<void> {
-  const { entitlements, grants, trial } = definition;
+export async function requireProducts(orm: Orm, { entitlements, grants, trial }: Definition): Promise<void> {
   const paidBy = (list: readonly PlanGrant[], place: string) =>
     list.flatMap(({ productSlugs = [] }, i) =>
       productSlugs.map((slug, n) => ({ slug, pointer: `${place}/${i}/productSlugs/${n}` })),

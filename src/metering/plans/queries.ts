@@ -183,11 +183,7 @@ const listGrants = (orm: Orm, orgIds: readonly string[], more: SQL) =>
     where g.org_id = any (${textArray(orgIds)}::uuid[]) and g.livemode
       and g.grant_key >= 'plan:' and g.grant_key < 'plan;' and ${more} order by g.org_id, g.grant_key`;
 
-export const listKnownKeys = async (
-  orm: Orm,
-  orgId: string,
-  keys: readonly string[],
-): Promise<ReadonlySet<string>> => {
+export const listKnownKeys = async (orm: Orm, orgId: string, keys: readonly string[]) => {
   const rows = await listGrants(orm, [orgId], sql`g.grant_key = any (${textArray(keys)}::text[])`);
   return new Set(rows.map(({ grantKey }) => grantKey));
 };

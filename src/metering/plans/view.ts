@@ -22,11 +22,9 @@ export interface ChangeLine {
   used?: { quantity: string; metric: string; isOver: boolean } | undefined;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 interface Part {
   title: string;
-  fields: Fields;
+  fields: Readonly<Record<string, unknown>>;
   productSlug?: string;
 }
 

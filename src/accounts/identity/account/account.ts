@@ -151,8 +151,7 @@ export function endSession(deps: ChangeDeps, author: Author, id: string): Promis
 /** Also ends pending sign-ins. */
 export function signOutEverywhere(deps: ChangeDeps, author: Author): Promise<void> {
   return changeAccount(deps, author, undefined, async (tx) => {
-    const sessionsEnded = await deleteSessionsOf(tx, author.userId);
-    await audit(tx, author, 'user.signed_out', { sessionsEnded });
+    await audit(tx, author, 'user.signed_out', { sessionsEnded: await deleteSessionsOf(tx, author.userId) });
   });
 }
 

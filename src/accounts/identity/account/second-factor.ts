@@ -176,8 +176,7 @@ export async function addPasskey(deps: AccountChangeDeps, author: Author, passke
       throw new AppError('unavailable', 'Your second factor was removed just now. Try again.');
     if ((await listPasskeys(tx, userId)).length >= MAX_PASSKEYS)
       throw new AppError('invalid_request', `You have ${MAX_PASSKEYS} passkeys. Remove one to add another.`);
-    const row = { ...passkey, userId, name, createdAt: at, lastUsedAt: null };
-    if (!(await insertPasskey(tx, row)))
+    if (!(await insertPasskey(tx, { ...passkey, userId, name, createdAt: at, lastUsedAt: null })))
       throw new AppError('invalid_request', 'This passkey has already been added.');
     const { token, sessionsEnded } = isFirst ? await endOtherSessions(tx, author) : noSessions;
     if (isFirst) await replaceRecoveryCodes(tx, userId, made!.hashedCodes);

@@ -100,12 +100,7 @@ export const isLinkToken = (token: unknown): token is string =>
   typeof token === 'string' && shape.test(token);
 
 /** @throws LinkGone */
-export async function findLink(
-  orm: Orm,
-  token: unknown,
-  kinds: readonly LinkKind[],
-  now: Date,
-): Promise<OneTimeLink> {
+export async function findLink(orm: Orm, token: unknown, kinds: readonly LinkKind[], now: Date) {
   const [link] = isLinkToken(token)
     ? await orm
         .select()

@@ -32,12 +32,7 @@ export class InvitationVoid extends AppError {
 }
 
 /** `isMember` is true if the person already belongs. @throws InvitationGone, InvitationVoid */
-export async function getInvitation(
-  orm: Orm,
-  token: unknown,
-  userId: string | undefined,
-  now: Date,
-): Promise<Invitation & { isMember: boolean }> {
+export async function getInvitation(orm: Orm, token: unknown, userId: string | undefined, now: Date) {
   const key = readInvitationToken(token);
   const invitation = key && (await findInvitation(orm, key.orgId, key, now));
   if (!invitation) throw new InvitationGone();

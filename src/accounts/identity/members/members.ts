@@ -62,9 +62,8 @@ export async function removeMember(tx: Tx, orgId: string, userId: string, source
   await lockOrganization(tx, { id: orgId });
   const me = await requireSelf(tx, orgId, source.actor);
   const member = await requireMember(tx, orgId, userId);
-  if (me.userId !== member.userId && !mayManage(me.role, member.role)) {
+  if (me.userId !== member.userId && !mayManage(me.role, member.role))
     throw isManager(me.role) ? ownersOnly() : managersOnly();
-  }
   await refuseLastOwner(tx, orgId, member);
   await deleteMember(tx, orgId, member, source);
 }

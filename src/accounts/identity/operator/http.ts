@@ -36,11 +36,7 @@ function readParameter(schema: z.ZodType<string>, name: string, value: unknown):
   throw new AppError('invalid_request', `The path parameter ${name} ${parsed.error.issues[0]!.message}.`);
 }
 
-export async function readInput<Schema extends z.ZodType>(
-  req: Request,
-  res: Response,
-  schema: Schema,
-): Promise<z.output<Schema>> {
+export async function readInput<Schema extends z.ZodType>(req: Request, res: Response, schema: Schema) {
   const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
   return parseExactly(schema, value);
 }

@@ -107,12 +107,7 @@ export async function becomeOperator(
 }
 
 /** Slow: call this before taking any lock. */
-async function newUser(
-  email: string,
-  { name, password }: OperatorInput,
-  at: Date,
-  gone: AbortSignal,
-): Promise<User> {
+async function newUser(email: string, { name, password }: OperatorInput, at: Date, gone: AbortSignal) {
   if (name === undefined) throw fieldError('name', 'is required');
   const problem = await passwordProblem(password, email);
   if (problem !== undefined) throw fieldError('password', problem);

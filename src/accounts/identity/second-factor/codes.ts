@@ -58,8 +58,6 @@ export async function hashRecoveryCode(userId: string, typed: string, signal?: A
 /** `hashedRecovery` is undefined for a malformed code. */
 export type TypedCode = { app: string } | { hashedRecovery: string | undefined } | { passkey: PasskeyUse };
 
-type CodeKind = 'app' | 'recovery_code' | 'passkey';
-
 export interface GivenFactor {
   code?: string | undefined;
   passkey?: Assertion | undefined;
@@ -89,7 +87,7 @@ export async function acceptCode(
   tx: Tx,
   secrets: SecretBox,
   { userId, code, now }: { userId: string; code: TypedCode; now: Date },
-): Promise<CodeKind | undefined> {
+): Promise<'app' | 'recovery_code' | 'passkey' | undefined> {
   if ('passkey' in code) return (await acceptPasskey(tx, code.passkey, now)) ? 'passkey' : undefined;
   if ('app' in code) {
     const factor = await findSecondFactor(tx, userId);

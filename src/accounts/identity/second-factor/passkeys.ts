@@ -86,8 +86,6 @@ export const assertionSchema = credential({
   userHandle: base64url(100).nullish(),
 });
 
-type NewCredential = z.output<typeof newPasskeySchema>;
-
 export type NewPasskey = Pick<Passkey, 'credentialId' | 'publicKey' | 'counter' | 'transports' | 'backedUp'>;
 
 export type Assertion = z.output<typeof assertionSchema>;
@@ -142,8 +140,7 @@ export async function sendUseOptions(
       userVerification: userId === undefined ? 'required' : 'preferred',
       timeout: CHALLENGE_MS,
     });
-    const now = new Date(deps.clock.now());
-    await insertPasskeyChallenge(tx, found.challenge, { hashedToken, now });
+    await insertPasskeyChallenge(tx, found.challenge, { hashedToken, now: new Date(deps.clock.now()) });
     return found;
   });
   sendJson(res, 200, toJson(options));
@@ -214,7 +211,7 @@ export const refusalOf = (use: PasskeyUse): PasskeyRefusal => ('refused' in use 
 export async function readNewPasskey(
   orm: Orm,
   { origin, rpId }: Site,
-  { id, rawId, type, response }: NewCredential,
+  { id, rawId, type, response }: z.output<typeof newPasskeySchema>,
   waiting: ChallengeOwner,
 ): Promise<NewPasskey | undefined> {
   const challenge = challengeOf(response);

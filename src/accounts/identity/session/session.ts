@@ -75,12 +75,11 @@ export function createSessionReader({ config, db, clock }: Pick<Context, 'config
     if (!found) return undefined;
     const { lastSeenAt, currentOrgId, membership, ...person } = found;
     const isMoved = membership !== null && membership.orgId !== currentOrgId;
-    if (isMoved && currentOrgId !== null && isChange(req)) {
+    if (isMoved && currentOrgId !== null && isChange(req))
       throw new AppError(
         'forbidden_role',
         'You no longer belong to the Organization you were viewing. Reload to continue with another one.',
       );
-    }
     const isSeen = now.getTime() - lastSeenAt.getTime() >= SESSION_SEEN_MS;
     if (isMoved || isSeen) {
       const move = isMoved ? { currentOrgId: membership.orgId } : {};
@@ -244,9 +243,8 @@ export function requireRole(...allowed: readonly Role[]): RequestHandler {
     const { role, orgName } = sessionOf(res);
     // The change's transaction checks the same roles again; see `byMember`.
     res.locals.requiredRoles = allowed;
-    if (!allowed.includes(role)) {
+    if (!allowed.includes(role))
       throw new AppError('forbidden_role', `${onlyFor(allowed)} Your role in ${orgName} is ${role}.`);
-    }
     next();
   };
 }
@@ -268,9 +266,8 @@ export function sessionOf(res: Response): SessionPrincipal {
  * neither comes from no browser, so it carries no victim's cookie.
  */
 export const refuseCrossSite: RequestHandler = (req, _res, next) => {
-  if (isChange(req) && !isSameSite(req)) {
+  if (isChange(req) && !isSameSite(req))
     throw new AppError('cross_site_request', 'Changes are accepted only from this site’s own pages.');
-  }
   next();
 };
 

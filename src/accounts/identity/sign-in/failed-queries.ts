@@ -18,12 +18,7 @@ export const failedSince = (nowMs: number): Date => hourOf(nowMs - DAY_MS);
 const keptSince = (nowMs: number) => hourOf(nowMs - KEPT_DAYS * DAY_MS);
 
 /** One row per person and hour, so that further failures add no rows and do not delay other people's sign-ins. */
-export const countFailedSignIn = (
-  tx: Tx,
-  userId: string,
-  what: keyof FailedSignIns,
-  now: Date,
-): Promise<unknown> =>
+export const countFailedSignIn = (tx: Tx, userId: string, what: keyof FailedSignIns, now: Date) =>
   tx
     .insert(failedSignIns)
     .values({ userId, hour: hourOf(now.getTime()), [what]: 1 })

@@ -94,12 +94,7 @@ export function limitConfirmations(stores: LimitStores, limits: SignInLimits): R
   return [perPerson, createSlowDown(limits)(['confirmations'], personOf)];
 }
 
-export const createLimit = (
-  stores: LimitStores,
-  name: string,
-  detail: string,
-  options: Partial<Options>,
-): RequestHandler =>
+export const createLimit = (stores: LimitStores, name: string, detail: string, options: Partial<Options>) =>
   rateLimit({
     standardHeaders: 'draft-8',
     legacyHeaders: false,
@@ -151,11 +146,10 @@ function createSlowDown(limits: SignInLimits) {
       }
       const account = accountOf(res);
       const ofAccount = waiting.get(account) ?? 0;
-      if (waitingInAll >= maxWaiting || ofAccount >= maxWaitingPerAccount) {
+      if (waitingInAll >= maxWaiting || ofAccount >= maxWaitingPerAccount)
         throw new AppError('rate_limited', 'Too many sign-ins are waiting. Try again in a few seconds.', {
           retryAfterSeconds: maxDelayMs / 1000,
         });
-      }
       waitingInAll++;
       waiting.set(account, ofAccount + 1);
       const stayed = await sleep(Math.min(maxDelayMs, firstDelayMs * 2 ** (slow - 1)), true, {

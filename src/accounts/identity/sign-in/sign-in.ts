@@ -125,11 +125,7 @@ export async function openSession(
 }
 
 /** Returns the Organization that the earlier session showed, if it was this person's. */
-export async function endFormer(
-  tx: Tx,
-  { formerToken, ...where }: Arrival,
-  userId?: string,
-): Promise<string | null> {
+export async function endFormer(tx: Tx, { formerToken, ...where }: Arrival, userId?: string) {
   if (formerToken === undefined) return null;
   const hashedToken = hashToken(formerToken);
   const challenge = await deleteChallenge(tx, hashedToken);

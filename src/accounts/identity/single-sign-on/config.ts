@@ -44,8 +44,6 @@ const others = [
   ...rolesTogether,
 ];
 
-type Given = Record<string, string | undefined>;
-
 export const singleSignOnConfig = configPart(
   {
     OIDC_ISSUER: z
@@ -95,7 +93,7 @@ export const singleSignOnConfig = configPart(
   ],
 );
 
-function missingOf(given: Given, names: string[]): string[] {
+function missingOf(given: Record<string, string | undefined>, names: string[]): string[] {
   const present = names.filter((name) => given[name] !== undefined);
   if (present.length === 0) return [];
   return names

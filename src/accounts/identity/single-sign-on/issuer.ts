@@ -100,11 +100,7 @@ export function createIssuer(config: SingleSignOnConfig, { clock, log }: Pick<Co
   };
 }
 
-function logOtherIssuer(
-  { issuer, name }: SingleSignOnConfig,
-  log: Context['log'],
-  otherIssuer: string,
-): CannotSignIn {
+function logOtherIssuer({ issuer, name }: SingleSignOnConfig, log: Context['log'], otherIssuer: string) {
   const text = `OIDC_ISSUER must be exactly ${otherIssuer}`;
   log.error({ issuer }, `nobody can use single sign-on: ${text}`);
   const advice = `${name} calls itself by another address, so nobody can sign in with it. The operator must correct the settings: ${text}`;

@@ -8,11 +8,6 @@ import type { Source } from '../source.js';
 import type { ClaimedRoles } from '../table.js';
 import type { RoleGrant } from './config.js';
 
-interface Person {
-  id: string;
-  email: string;
-}
-
 /** Null in an Organization where the person has no role. The highest of several grants wins. */
 export function readGrants(grants: readonly RoleGrant[], values: readonly string[]): ClaimedRoles {
   const given = new Map<string, ClaimedRoles[string]>(grants.map(({ organization }) => [organization, null]));
@@ -43,7 +38,7 @@ export const roleChanges: RoleChanges = {
 async function setRole(
   tx: Tx,
   slug: string,
-  { id, email }: Person,
+  { id, email }: { id: string; email: string },
   role: ClaimedRoles[string],
   source: Source,
 ): Promise<void> {

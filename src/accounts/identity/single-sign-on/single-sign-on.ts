@@ -31,8 +31,6 @@ import type { Claims } from './issuer.js';
 import { deleteIdentities, findIdentity, findIdentityOwner, insertIdentity } from './queries.js';
 import { readGrants, roleChanges } from './roles.js';
 
-type Deps = ChangeDeps & MailDeps;
-
 const refusals = {
   unverified_address:
     'has not verified your e-mail address. Verify it there, then sign in again. If it has verified nobody’s, its operator must send email_verified: authentik needs a scope mapping of its own for the scope email since 2025.10.',
@@ -51,7 +49,7 @@ type Refusal = keyof typeof refusals;
  * @param invited address of the opened invitation, for which an account may be created
  */
 export async function signInAs(
-  deps: Deps,
+  deps: ChangeDeps & MailDeps,
   config: SingleSignOnConfig,
   { claims, invited, ...proof }: { claims: Claims; invited: string | undefined } & Proof,
   arrival: Arrival,
@@ -101,12 +99,7 @@ interface Met {
   isLinked: boolean;
 }
 
-async function meet(
-  tx: Tx,
-  claims: Claims,
-  email: string | undefined,
-  mayCreate: boolean,
-): Promise<Met | Refusal> {
+async function meet(tx: Tx, claims: Claims, email: string | undefined, mayCreate: boolean) {
   const known = await findIdentityOwner(tx, claims);
   const owner = known && (await lockUser(tx, { id: known.id }));
   if (owner) return { user: owner, email: owner.email, isLinked: true };

@@ -49,12 +49,7 @@ export interface PasswordChoice {
  * `seenHash`.
  * @throws AppError invalid_request for a new password that is easy to guess
  */
-export async function choosePassword(
-  orm: Orm,
-  email: string,
-  password: string,
-  gone?: AbortSignal,
-): Promise<PasswordChoice> {
+export async function choosePassword(orm: Orm, email: string, password: string, gone?: AbortSignal) {
   const seenHash = (await findUser(orm, { email }))?.passwordHash;
   if (seenHash !== undefined && (await verifyPassword(seenHash, password, gone)))
     return { seenHash, passwordHash: seenHash };
