@@ -3,8 +3,7 @@ import { v7 as uuid } from 'uuid';
 import { DAY_MS, MINUTE_MS } from './time.js';
 
 /** 22 characters. */
-export const encodeCursor = (id: string): string =>
-  Buffer.from(id.replaceAll('-', ''), 'hex').toString('base64url');
+export const encodeCursor = (id: string) => Buffer.from(id.replaceAll('-', ''), 'hex').toString('base64url');
 
 export const decodeCursor = (cursor: string): string =>
   Buffer.from(cursor, 'base64url')

@@ -233,9 +233,7 @@ function audit(
   return recordAudit(tx, orgId, { ...entry, details, actor, ip, requestId });
 }
 
-type KeyMessage = Extract<WebhookType, `api_key.${string}`>;
-
-async function emitMessage<T extends KeyMessage>(
+async function emitMessage<T extends Extract<WebhookType, `api_key.${string}`>>(
   tx: Tx,
   { orgId }: KeyActor,
   { type, key, more, at }: { type: T; key: KeyRow; more?: Omit<DataOf<T>, 'apiKey'>; at: Date },

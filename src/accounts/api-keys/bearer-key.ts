@@ -104,8 +104,7 @@ export const isSecretShaped = (value: string): boolean => secretShape.exec(value
 export const hashSecret = (secret: string): string => hash('sha256', secret, 'hex');
 
 /** The hash of a service key's row for an Organization. Slugs never change, so it needs no lookup. */
-export const hashFor = (hashedServiceKey: string, slug: string): string =>
-  hashSecret(`${hashedServiceKey} ${slug}`);
+export const hashFor = (hashedServiceKey: string, slug: string) => hashSecret(`${hashedServiceKey} ${slug}`);
 
 export type KeyProblem =
   | 'invalid_key'

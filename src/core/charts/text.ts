@@ -17,8 +17,7 @@ export function formatFixed(value: number, decimals: number): string {
 export const formatSigned = (value: number, decimals: number): string =>
   `${value > 0 && Number(value.toFixed(decimals)) !== 0 ? '+' : ''}${formatFixed(value, decimals)}`;
 
-export const formatPercent = (share: number, decimals = 1): string =>
-  `${formatFixed(share * 100, decimals)}%`;
+export const formatPercent = (share: number, decimals = 1) => `${formatFixed(share * 100, decimals)}%`;
 
 /** `0.25`, `2`. */
 export const formatTick = (value: number): string => String(Number(value.toPrecision(6))).replace('-', '−');

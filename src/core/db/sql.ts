@@ -100,8 +100,7 @@ export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQ
   )})`;
 
 /** For LIKE: texts that begin with the search. */
-export const toPattern = (search: string): string =>
-  `${search.replaceAll(/[\\%_]/g, (mark) => `\\${mark}`)}%`;
+export const toPattern = (search: string) => `${search.replaceAll(/[\\%_]/g, (mark) => `\\${mark}`)}%`;
 
 type Column = [key: string, column: PgColumn];
 

@@ -135,8 +135,7 @@ function countByAddress(clock: Clock) {
   };
 }
 
-const secondsUntil = (thenMs: number, nowMs: number): number =>
-  Math.max(1, Math.ceil((thenMs - nowMs) / 1000));
+const secondsUntil = (thenMs: number, nowMs: number) => Math.max(1, Math.ceil((thenMs - nowMs) / 1000));
 
 interface PerAddressLimitOptions {
   name: string;

@@ -159,8 +159,7 @@ function codesOf({ status = 200, answer }: Example): ErrorCode[] {
   return (status >= 400 || answer instanceof ProblemAnswer) && code !== undefined ? [code] : [];
 }
 
-const usesDatabase = ({ usesDatabase: uses, credential }: RouteDescription): boolean =>
-  uses ?? credential !== 'none';
+const usesDatabase = ({ usesDatabase: uses, credential }: RouteDescription) => uses ?? credential !== 'none';
 
 const mayBeUnavailable = (route: RouteDescription): boolean =>
   usesDatabase(route) || (route.errors ?? []).includes('unavailable');

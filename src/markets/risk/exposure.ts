@@ -58,8 +58,7 @@ export const closedSide = ({ side, action }: Pick<PendingOrder, 'side' | 'action
 const heldOf = ({ positions }: RiskFacts, ticker: string) =>
   positions.find((position) => position.ticker === ticker);
 
-const sumContracts = (orders: readonly PendingOrder[]): number =>
-  sumCounts(orders.map(({ contracts }) => contracts));
+const sumContracts = (orders: readonly PendingOrder[]) => sumCounts(orders.map(({ contracts }) => contracts));
 
 export function toLeg({ ticker, side, action, contracts, limitPrice }: PendingOrder): Leg {
   const signed = action === 'buy' ? contracts : -contracts;

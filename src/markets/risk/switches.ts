@@ -35,8 +35,7 @@ export async function changeSwitch<T>(deps: SwitchDeps, by: Authority, work: (tx
 const strictness: Record<SwitchState, number> = { open: 0, reduce_only: 1, halt: 2 };
 
 /** Allows more orders. */
-export const isOpened = (before: SwitchState, after: SwitchState): boolean =>
-  strictness[after] < strictness[before];
+export const isOpened = (before: SwitchState, after: SwitchState) => strictness[after] < strictness[before];
 
 const untouched: SwitchPart = { state: 'open', reason: null, changedAt: null };
 

@@ -75,8 +75,7 @@ function drawIndices(below: number, count: number, seed: number): Uint32Array {
   return Uint32Array.from({ length: count }, () => Math.floor(random() * below));
 }
 
-const rankOf = (share: number, resamples: number): number =>
-  Math.min(resamples - 1, Math.floor(share * resamples));
+const rankOf = (share: number, resamples: number) => Math.min(resamples - 1, Math.floor(share * resamples));
 
 /** Mulberry32: fast, and uniform enough for thousands of draws. */
 function randomNumbers(seed: number): () => number {

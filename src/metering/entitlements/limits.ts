@@ -127,8 +127,7 @@ export interface LimitState extends UsageLimit {
   resetsAtMs: number | undefined;
 }
 
-export const takenOf = ({ used, ahead, held }: LimitState): string =>
-  addDecimals(addDecimals(used, ahead), held);
+export const takenOf = ({ used, ahead, held }: LimitState) => addDecimals(addDecimals(used, ahead), held);
 
 /** For zero, whether the limit is reached. */
 export function isBeyond(state: LimitState, more: string): boolean {

@@ -309,5 +309,4 @@ export function readEvents<T extends z.ZodType<UsageEvent>>(
   return { events, exactQuantities: new Map(exact), pointerOf, unreadable: { indexes, places } };
 }
 
-export const requireFewEvents = (sent: unknown): void =>
-  requireFew(sent, 'A batch can have', MAX_EVENTS, 'events');
+export const requireFewEvents = (sent: unknown) => requireFew(sent, 'A batch can have', MAX_EVENTS, 'events');

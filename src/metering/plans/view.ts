@@ -105,8 +105,7 @@ const phrases: { [Field in keyof Values]-?: (value: Values[Field] | undefined) =
     grants?.map((grant) => writePart(toGrantPart(grant))).join('; ') ?? 'the plan’s credits',
 };
 
-const nameLimit = ({ window, per }: UsageLimit): string =>
-  `${namePeriod(window)}${per ? ', each subject' : ''}`;
+const nameLimit = ({ window, per }: UsageLimit) => `${namePeriod(window)}${per ? ', each subject' : ''}`;
 
 const writeLimit = ({ quantity, enforcement }: UsageLimit): string =>
   `${formatDecimal(quantity)} (${enforcement === 'block' ? 'blocks' : 'warns'})`;

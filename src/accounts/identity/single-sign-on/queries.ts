@@ -17,10 +17,8 @@ export const findIdentityOwner = (
       .where(matches(identities, { issuer, subject })),
   );
 
-const isOf = (userId: string, issuer: string) => matches(identities, { userId, issuer });
-
 export const findIdentity = (orm: Orm, userId: string, issuer: string) =>
-  firstRow(orm.select().from(identities).where(isOf(userId, issuer)));
+  firstRow(orm.select().from(identities).where(matches(identities, { userId, issuer })));
 
 export const findLinkTime = (orm: Orm, userId: string): Promise<Date | undefined> =>
   firstValue(
