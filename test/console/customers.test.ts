@@ -678,7 +678,7 @@ it('creates a customer, but never the same one twice', async () => {
   const email = 'owner@polaris.example';
   const invited = await post('/console/new-customer', { name: 'Polaris', slug: 'polaris', email });
   expect(invited.text).toMatch(/class="alert"\s+data-tone="good"[^]*?Polaris was created\./);
-  expect(invited.text).toContain('primary" href="/console/customers/polaris">Open <bdi>Polaris</bdi></a>');
+  expect(invited.text).toContain('primary" href="/console/customers/polaris"><span>Open <bdi>Polaris</bdi></span></a>');
   const form = await open('/console/new-customer');
   expect(form).not.toContain('Positions stay until they settle');
   expect(await open('/console/customers/polaris/settings')).toMatch(

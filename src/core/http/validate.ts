@@ -81,7 +81,7 @@ function refuseDay(typed: string): string | undefined {
   const [, year, month, day] = /^(\d{4})-(0[1-9]|1[0-2])-(\d\d)$/.exec(toIsoDay(typed, 2000)) ?? [];
   const last = new Date(Date.UTC(Number(year), Number(month), 0));
   return Number(day) > last.getUTCDate()
-    ? `must exist: ${last.toLocaleString('en', { month: 'long', timeZone: 'UTC' })} has only ${last.getUTCDate()} days`
+    ? `${last.toLocaleString('en', { month: 'long', timeZone: 'UTC' })} has only ${last.getUTCDate()} days`
     : undefined;
 }
 

@@ -298,7 +298,7 @@ function stacksOf(
 /** @throws AppError for a part that the product does not have */
 function placesOf({ dimensions, countsSubjects }: UsageProduct, { by, values, showsKeys }: UsageRequest) {
   const parts = [...(showsKeys ? ['key'] : []), ...dimensions, ...(countsSubjects ? ['subject'] : [])];
-  if (by !== undefined && !['key', 'subject', ...parts].includes(by))
+  if (by !== undefined && !['subject', ...parts].includes(by))
     throw fieldError('by', `must be ${parts.join(', ')}`);
   const unknown = Object.keys(values).find((name) => !dimensions.includes(name));
   if (unknown !== undefined) throw fieldError(DIMENSION + unknown, 'is not a dimension of this product');
