@@ -101,11 +101,8 @@ export function statusOf(market: ListedMarket) {
   const value = expectedPayout(market);
   if (value !== null && status !== 'disputed') {
     const outcome = value === DOLLAR ? 'Won' : value === 0n ? 'Lost' : `Pays ${formatPrice(value)}`;
-    const isFinal = status === 'finalized';
-    return {
-      label: isFinal ? outcome : `${outcome}, not final`,
-      tone: value === DOLLAR ? 'good' : '',
-    };
+    const label = status === 'finalized' ? outcome : `${outcome}, not final`;
+    return { label, tone: value === DOLLAR ? 'good' : '' };
   }
   return marketStatusLabels[status];
 }

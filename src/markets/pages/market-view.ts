@@ -152,36 +152,30 @@ const toModels = ({ models = [] }: DayForecast, source: string) =>
     .toSorted((a, b) => b.weight - a.weight)
     .map(({ model, ...part }) => ({ ...part, name: modelName(source, model) }));
 
-function toRunning({ running, distribution: { atLeast, atMost } }: DayForecast) {
-  return (
-    running && {
-      reachedF: atLeast ?? atMost ?? 0,
-      stays: running.stays < LEAST_SHOWN ? null : running.stays,
-      hour: running.hour === null ? null : formatHour(running.hour),
-      days: running.fit && {
-        count: running.fit.n,
-        from: formatClimateDay(running.fit.firstDate),
-        to: formatClimateDay(running.fit.lastDate),
-      },
-      fallback: running.fallback === null ? null : sentence(running.fallback),
-      dayAheadShare: running.dayAheadShare,
-    }
-  );
-}
+const toRunning = ({ running, distribution: { atLeast, atMost } }: DayForecast) =>
+  running && {
+    reachedF: atLeast ?? atMost ?? 0,
+    stays: running.stays < LEAST_SHOWN ? null : running.stays,
+    hour: running.hour === null ? null : formatHour(running.hour),
+    days: running.fit && {
+      count: running.fit.n,
+      from: formatClimateDay(running.fit.firstDate),
+      to: formatClimateDay(running.fit.lastDate),
+    },
+    fallback: running.fallback === null ? null : sentence(running.fallback),
+    dayAheadShare: running.dayAheadShare,
+  };
 
-function toCorrection({ fit, seasonalFit }: DayForecast) {
-  return (
-    fit && {
-      days: fit.n,
-      isPooled: fit.stationId === null,
-      /** The station's own history supplies half of the correction; null without a history. */
-      ownDays: seasonalFit?.n ?? null,
-      from: formatClimateDay(fit.firstDate),
-      to: formatClimateDay(fit.lastDate),
-      leadHours: fit.leadHours,
-    }
-  );
-}
+const toCorrection = ({ fit, seasonalFit }: DayForecast) =>
+  fit && {
+    days: fit.n,
+    isPooled: fit.stationId === null,
+    /** The station's own history supplies half of the correction; null without a history. */
+    ownDays: seasonalFit?.n ?? null,
+    from: formatClimateDay(fit.firstDate),
+    to: formatClimateDay(fit.lastDate),
+    leadHours: fit.leadHours,
+  };
 
 /** All thresholds up to the result pay, so the last one that pays is the result. */
 export const findWinner = (markets: readonly Market[]): Market | undefined =>
