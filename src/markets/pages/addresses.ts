@@ -92,10 +92,8 @@ export const ticketAddress = (ticker: string, { limitPrice, ...choice }: TicketC
   });
 
 /** The page that a form of the desk is part of, with the order that the reader has composed. */
-export function readBack(fields: FormFields): string | undefined {
-  const back = textField(fields, 'back');
-  return back !== undefined && /^\/dashboard\/markets(?![^/?])/.test(back) ? back : undefined;
-}
+export const readBack = (fields: FormFields): string | undefined =>
+  /^\/dashboard\/markets(?![^/?]).*/s.exec(textField(fields, 'back') ?? '')?.[0];
 
 /** `42` or `42.5`, as the ticket's fields contain prices. */
 export const inCents = (price: Micros): string => String(Number(price) / Number(CENT));

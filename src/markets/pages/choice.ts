@@ -7,37 +7,14 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import type { Tab } from './addresses.js';
 import type { Place } from '../market/place.js';
 
-/** The overview or, with a station, the events of one city. */
-export type ChoiceQuery =
-  | OthersQuery
-  | {
-      q: string;
-      station: Place;
-      kind: TemperatureKind;
-      date: string | undefined;
-      hour: number | undefined;
-    };
-
-export interface OthersQuery {
-  q: string;
-  station: undefined;
-  tab: Tab;
-  cursor: string | undefined;
-  /** By default, each day's markets stand as the venue lists them. */
-  sort: 'price' | undefined;
-}
+type ChoiceQuery = ReturnType<typeof readChoiceQuery>;
+export type OthersQuery = Extract<ChoiceQuery, { station: undefined }>;
 
 const MAX_SEARCH = 100;
 
-export function readChoiceQuery({
-  station,
-  kind,
-  date,
-  hour,
-  q,
-  cursor,
-  sort,
-}: Record<string, unknown>): ChoiceQuery {
+/** The overview or, with a station, the events of one city. */
+export function readChoiceQuery(query: Record<string, unknown>) {
+  const { station, kind, date, hour, q, cursor, sort } = query;
   const tab = readTab(kind);
   const search = typeof q === 'string' ? q.trim().slice(0, MAX_SEARCH) : '';
   if (station === undefined) {
@@ -47,7 +24,8 @@ export function readChoiceQuery({
       station: undefined,
       tab,
       cursor: typeof cursor === 'string' ? cursor : undefined,
-      sort: sort === 'price' ? sort : undefined,
+      /** By default, each day's markets stand as the venue lists them. */
+      sort: sort === 'price' ? ('price' as const) : undefined,
     };
   }
   const place = typeof station === 'string' ? findPlace(station) : undefined;
@@ -78,29 +56,28 @@ const isDate = (value: unknown): value is string =>
   new Date(`${value}T00:00:00Z`).getTime() > 0 &&
   new Date(`${value}T00:00:00Z`).toISOString().startsWith(value);
 
-export interface Choice {
-  /** The requested place if there are no events. */
-  station: Place;
-  kind: TemperatureKind;
-  /** In chronological order. */
-  events: MarketEvent[];
-  /** Undefined without a current event, or without one at the requested time. */
-  event: MarketEvent | undefined;
-  /** The requested time if it has no event. */
-  missing: { date: string; hour: number | undefined } | null;
-}
+export type Choice = ReturnType<typeof chooseEvent>;
 
 /** The current event if no time is requested. */
 export function chooseEvent(
   { events }: Pick<Snapshot, 'events'>,
   { station, kind, date, hour }: Extract<ChoiceQuery, { station: Place }>,
   now: Date,
-): Choice {
+) {
   const own = eventsOf(events, station, kind);
   const found = own.filter((event) => date === undefined || event.date === date);
   const event = hour === undefined ? currentEvent(found, now) : found.find((each) => each.hour === hour);
-  const missing = event || date === undefined ? null : { date, hour };
-  return { station: own[0]?.station ?? station, kind, events: own, event, missing };
+  return {
+    /** The requested place if there are no events. */
+    station: own[0]?.station ?? station,
+    kind,
+    /** In chronological order. */
+    events: own,
+    /** Undefined without a current event, or without one at the requested time. */
+    event,
+    /** The requested time if it has no event. */
+    missing: event || date === undefined ? null : { date, hour },
+  };
 }
 
 /** Hourly events belong to an area, daily events to a station. */

@@ -15,11 +15,6 @@ const clock = (hour: number): string => `${String(hour).padStart(2, '0')}:00`;
 
 type LineDay = Pick<DayForecast, 'kind' | 'observed' | 'curveF' | 'extremeHours'>;
 
-interface Span {
-  lowestF: number;
-  highestF: number;
-}
-
 /** A day's temperatures in the weather model, the station's reports so far and the bounds of its one-minute readings. Null without any hour. */
 export function toDayLine(
   { kind, observed, curveF, extremeHours }: LineDay,
@@ -116,7 +111,7 @@ function spanReader(feed: Pick<MinuteFeed, 'changes' | 'latestAt'> | null) {
     from: at.getTime(),
     to: changes[i + 1]?.at.getTime() ?? (latestAt ?? at).getTime() + MINUTE_MS,
   }));
-  return (from: number, to: number): Span | undefined => {
+  return (from: number, to: number) => {
     const found = spans.filter((span) => span.from <= to && span.to > from);
     if (found.length === 0) return undefined;
     return {

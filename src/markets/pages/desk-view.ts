@@ -32,7 +32,8 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { addressOfEvent, ticketAddress } from './addresses.js';
 import { isTradable } from './choice.js';
 import { marketStatusLabels, toMarketView } from './labels.js';
-import { whenOf, type OwnAccount } from './market-view.js';
+import type { OwnAccount } from './ladder.js';
+import { whenOf } from './market-view.js';
 import { toOrderView } from './order-view.js';
 import { evidenceShare } from './gates-view.js';
 import { bestPrice } from './ticket-form.js';
@@ -41,6 +42,8 @@ import { toMarketValue } from './portfolio-view.js';
 import { currentSignals, signalsOff, toSignalView, whyNone } from './signals-view.js';
 
 const MAX_SHOWN = 60;
+/** Besides open ones. */
+export const ORDERS_SHOWN = 6;
 const LOST_BELOW = 0.01;
 /** An event belongs to the first that fits. */
 const groups = ['Signals', 'Watched', 'Held', 'Withheld', 'Others'] as const;

@@ -2,7 +2,7 @@ import { formatChange, formatCount, formatDecimal, formatPrice } from '../../cor
 import { horizons, type FillSums, type ShadowedOrder } from '../execution/queries.js';
 import type { ExecutionReport } from '../execution/report.js';
 import { DAY_MS } from '../../core/time.js';
-import { perContract } from '../market/contracts.js';
+import { perContract, subtractCounts } from '../market/contracts.js';
 import { CENT, type Micros } from '../market/money.js';
 import { ORDERS_PATH } from './addresses.js';
 import { findMarketView } from './labels.js';
@@ -109,10 +109,7 @@ function describeDifference(order: Pick<ShadowedOrder, 'action' | 'live' | 'pape
   const parts: string[] = [];
   if (live.contracts !== paper.contracts) {
     const more = live.contracts > paper.contracts;
-    const count = formatCount(
-      Math.abs(Math.round((live.contracts - paper.contracts) * 100) / 100),
-      'contract',
-    );
+    const count = formatCount(Math.abs(subtractCounts(live.contracts, paper.contracts)), 'contract');
     parts.push(`${count} ${more ? 'more' : 'fewer'} live`);
   }
   if (live.contracts > 0 && paper.contracts > 0) {

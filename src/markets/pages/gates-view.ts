@@ -3,6 +3,7 @@ import { formatSigned } from '../../core/charts/text.js';
 import { groupBy } from '../../core/collections.js';
 import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
+import { gateKey } from '../scores/gates.js';
 import type { ScoresAnswer } from '../scores/schema.js';
 import { leadsOf, type Gate, type GateBook } from '../signals/signal.js';
 import { scoresAddress } from './addresses.js';
@@ -12,7 +13,7 @@ import { signalsOff } from './signals-view.js';
 /** A row per city, a column per kind and lead. Open gates come first, then those closest to opening. Null before any day has settled. */
 export function toHeatMap({ gates }: Pick<GateBook, 'gates'>, current: TemperatureKind) {
   if (gates.every(({ n }) => n === 0)) return null;
-  const byGate = new Map(gates.map((gate) => [keyOf(gate), gate]));
+  const byGate = new Map(gates.map((gate) => [gateKey(gate), gate]));
   const places = temperatureKinds.flatMap((kind) =>
     placesOf(kind).map(({ id, city }) => ({ kind, id, city })),
   );
@@ -20,7 +21,7 @@ export function toHeatMap({ gates }: Pick<GateBook, 'gates'>, current: Temperatu
     const cells = temperatureKinds.flatMap((kind) => {
       const stationId = own.find((place) => place.kind === kind)?.id;
       return leadsOf(kind).map((leadHours) => ({
-        ...toCell(stationId === undefined ? undefined : byGate.get(keyOf({ kind, stationId, leadHours }))),
+        ...toCell(stationId === undefined ? undefined : byGate.get(gateKey({ kind, stationId, leadHours }))),
         isCurrent: kind === current,
       }));
     });
@@ -53,9 +54,6 @@ function splitRows<Row extends { open: number; best: number }>(rows: readonly Ro
     : { rows: leading, others: rows.filter((row) => !leading.includes(row)) };
 }
 
-const keyOf = ({ kind, stationId, leadHours }: Pick<Gate, 'kind' | 'stationId' | 'leadHours'>): string =>
-  `${kind} ${stationId} ${leadHours}`;
-
 /** `level` sets the colour; the text conveys the same. */
 function toCell(gate: Gate | undefined) {
   if (!gate) return { level: 'absent', share: 0, text: '', words: 'No market' };
@@ -64,12 +62,7 @@ function toCell(gate: Gate | undefined) {
   if (gate.n === 0) return { level: 'none', share, text: '', words: 'Closed, no settled day' };
   const percent = share < 0.01 ? '<1%' : `${Math.floor(share * 100)}%`;
   const level = share < 1 / 3 ? 'far' : share < 2 / 3 ? 'half' : 'near';
-  return {
-    level,
-    share,
-    text: percent,
-    words: `Closed, ${percent} of the evidence needed`,
-  };
+  return { level, share, text: percent, words: `Closed, ${percent} of the evidence needed` };
 }
 
 /**

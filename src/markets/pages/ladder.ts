@@ -5,26 +5,40 @@ import { expectedPayout, takesOrders, type ListedMarket, type Market } from '../
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
-import type { Signal } from '../signals/signal.js';
+import type { Signal, SignalReport } from '../signals/signal.js';
 import { ticketAddress } from './addresses.js';
 import { marketStatusLabels } from './labels.js';
 import { formatPrice } from '../../core/pages/format.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
 import { perContract } from '../market/contracts.js';
 
-interface LadderInput {
+interface LadderInput extends Pick<OwnAccount, 'holdings' | 'mayOpen' | 'mayOrder' | 'composed'> {
   event: MarketEvent;
   books: ReadonlyMap<string, OrderBook>;
   day: DayForecast | undefined;
-  holdings: ReadonlyMap<string, Holding>;
-  mayOpen: boolean;
-  mayOrder: boolean;
   signals: readonly Signal[];
-  composed: ComposedOrder | undefined;
+}
+
+export interface OwnAccount {
+  /** Undefined if the account was never opened. */
+  cash: Micros | undefined;
+  holdings: ReadonlyMap<string, Holding>;
+  /** Cities. */
+  watched: ReadonlySet<string>;
+  /** Purchases rest in the book. */
+  isWaiting: boolean;
+  /** Empty if the prices are too old. */
+  signals: SignalReport;
+  areTooOld: boolean;
+  /** If false, positions may only be sold. */
+  mayOpen: boolean;
+  /** By role. */
+  mayOrder: boolean;
+  composed?: ComposedOrder | undefined;
 }
 
 /** In the chosen market's ticket. */
-export interface ComposedOrder {
+interface ComposedOrder {
   ticker: string;
   href: string;
   /** If typed for a purchase. */
@@ -34,7 +48,7 @@ export interface ComposedOrder {
 /** From cold to warm. Neighbours that cannot win, and of which nothing is held or offered for NO, are one row. */
 export function toLadder(input: LadderInput) {
   type Row = ReturnType<typeof toRows>[number];
-  const isFolded = ({ impossible, held, no }: Row) => impossible && !held && !no.ask;
+  const isFolded = ({ impossible, held, no }: Row) => impossible && !held && no.ask === null;
   const groups: Row[][] = [];
   for (const row of toRows(input)) {
     const before = groups.at(-1);
@@ -44,7 +58,7 @@ export function toLadder(input: LadderInput) {
   return groups.map((group) => ({ ...group[0]!, folded: group.length > 1 ? group : null }));
 }
 
-function toRows({ event, books, day, holdings, mayOpen, mayOrder, signals, composed }: LadderInput) {
+function toRows({ event, books, day, signals, ...own }: LadderInput) {
   const implied = impliedProbabilities(event);
   return event.markets.map((market) => {
     const { ticker, status } = market;
@@ -53,13 +67,13 @@ function toRows({ event, books, day, holdings, mayOpen, mayOrder, signals, compo
     const isOpen = status === 'active';
     const impossible = isOpen && day ? impossibilityOf(market, day) : null;
     const quoted = (side: Side) => ({
-      ...toQuoted(market, book, side, mayOpen, composed?.size),
+      ...toQuoted(market, side, asksOf(book, side)[0]?.price, own),
       signal: signals.find((signal) => signal.market.ticker === ticker && signal.side === side),
     });
     return {
       ticker,
       label: bracketLabel(market.bracket),
-      href: hrefOf(ticker, composed),
+      href: hrefOf(ticker, own.composed),
       isOpen,
       status: statusOf(market),
       impossible,
@@ -69,7 +83,7 @@ function toRows({ event, books, day, holdings, mayOpen, mayOrder, signals, compo
       volume: market.volume,
       yes: impossible ? { ...quoted('yes'), buyHref: null } : quoted('yes'),
       no: quoted('no'),
-      held: toHeld(market, holdings.get(ticker), book, mayOrder),
+      held: toHeld(market, own.holdings.get(ticker), book, own.mayOrder),
     };
   });
 }
@@ -87,11 +101,8 @@ export function statusOf(market: ListedMarket) {
   const value = expectedPayout(market);
   if (value !== null && status !== 'disputed') {
     const outcome = value === DOLLAR ? 'Won' : value === 0n ? 'Lost' : `Pays ${formatPrice(value)}`;
-    const isFinal = status === 'finalized';
-    return {
-      label: isFinal ? outcome : `${outcome}, not final`,
-      tone: value === DOLLAR ? 'good' : '',
-    };
+    const label = status === 'finalized' ? outcome : `${outcome}, not final`;
+    return { label, tone: value === DOLLAR ? 'good' : '' };
   }
   return marketStatusLabels[status];
 }
@@ -100,17 +111,19 @@ export function statusOf(market: ListedMarket) {
 export const hrefOf = (ticker: string, composed: ComposedOrder | undefined): string =>
   ticker === composed?.ticker ? composed.href : ticketAddress(ticker, { contracts: composed?.size });
 
-function toQuoted(market: Market, book: OrderBook, side: Side, mayOpen: boolean, contracts?: number) {
-  const ask = asksOf(book, side)[0];
-  return {
-    ask,
-    /** Null if nothing is offered or the side can no longer pay. */
-    buyHref:
-      ask && takesOrders(market) && mayOpen
-        ? ticketAddress(market.ticker, { side, action: 'buy', contracts })
-        : null,
-  };
-}
+export const toQuoted = (
+  market: ListedMarket,
+  side: Side,
+  ask: Micros | null | undefined,
+  { mayOpen, composed }: Pick<OwnAccount, 'mayOpen' | 'composed'>,
+) => ({
+  ask: ask ?? null,
+  /** Null if nothing is offered or the side can no longer pay. */
+  buyHref:
+    ask != null && takesOrders(market) && mayOpen
+      ? ticketAddress(market.ticker, { side, action: 'buy', contracts: composed?.size })
+      : null,
+});
 
 function toHeld(market: Market, held: Holding | undefined, book: OrderBook, mayOrder: boolean) {
   if (!held) return null;

@@ -5,21 +5,19 @@ import { MAIN_MODEL } from '../weather/weather.js';
 import { toDayLine } from './day-line.js';
 import type { MinuteFeed } from '../weather/minutes.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
-import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
 import { climateDayAt, clockAt } from '../market/climate-day.js';
 import type { MarketEvent } from '../market/event.js';
 import { expectedPayout, labelOf, spanOf, type Market } from '../market/market.js';
-import { DOLLAR, type Micros } from '../market/money.js';
+import { DOLLAR } from '../market/money.js';
 import type { SettlementSource } from '../market/rules.js';
 import { isStation } from '../market/stations.js';
-import type { SignalReport } from '../signals/signal.js';
 import { LEAST_SHOWN } from '../signals/signals.js';
 import { notesOn, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
 import { addressOfEvent } from './addresses.js';
 import { formatHour, kindLabels, modelName } from './labels.js';
-import { toLadder, type ComposedOrder } from './ladder.js';
+import { toLadder, type OwnAccount } from './ladder.js';
 import { expectedOf } from './probabilities.js';
 import { sentence, signalsOf, toSignalsView } from './signals-view.js';
 
@@ -83,41 +81,14 @@ export function whenOf({ hour, ...event }: Moment, now: Date): string {
 export const formatMoment = ({ date, hour }: { date: string; hour?: number | undefined }): string =>
   hour === undefined ? formatClimateDay(date) : `${formatHour(hour)} on ${formatClimateDay(date)}`;
 
-export interface OwnAccount {
-  /** Undefined if the account was never opened. */
-  cash: Micros | undefined;
-  holdings: ReadonlyMap<string, Holding>;
-  /** Cities. */
-  watched: ReadonlySet<string>;
-  /** Purchases rest in the book. */
-  isWaiting: boolean;
-  /** Empty if the prices are too old. */
-  signals: SignalReport;
-  areTooOld: boolean;
-  /** If false, positions may only be sold. */
-  mayOpen: boolean;
-  /** By role. */
-  mayOrder: boolean;
-  composed?: ComposedOrder | undefined;
-}
-
 export function toEventView(
   snapshot: Snapshot,
   event: MarketEvent,
-  {
-    cash,
-    holdings,
-    isWaiting,
-    signals,
-    areTooOld,
-    mayOpen,
-    mayOrder,
-    crossChecks,
-    feed = null,
-    composed,
-  }: OwnAccount & { crossChecks?: CrossChecks | undefined; feed?: MinuteFeed | null },
+  own: OwnAccount,
+  { crossChecks, feed }: { crossChecks: CrossChecks | undefined; feed: MinuteFeed | null },
   now: Date,
 ) {
+  const { holdings, isWaiting, signals, areTooOld, mayOpen, cash = signals.bankroll } = own;
   const day = forecastOf(snapshot.forecasts, event);
   const { station, kind } = event;
   const { start, end } = spanOf(station, event);
@@ -130,14 +101,11 @@ export function toEventView(
     isOver: now >= end,
     isOpen,
     ladder: toLadder({
+      ...own,
       event,
       books: snapshot.data.books,
       day,
-      holdings,
-      mayOpen,
-      mayOrder,
       signals: signalsOf(signals, event, now),
-      composed,
     }),
     doubtful: notesOn(snapshot, station.id).map(({ example }) => example),
     forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)?.source ?? ''),
@@ -147,8 +115,8 @@ export function toEventView(
     settlement: toSettlementView(event, { start, end }, crossChecks),
     signals: toSignalsView(signals, event, now),
     areTooOld,
-    cash: cash ?? signals.bankroll,
-    positions: signals.bankroll - (cash ?? signals.bankroll),
+    cash,
+    positions: signals.bankroll - cash,
     holdsAnything: holdings.size > 0 || isWaiting,
     isWaiting,
     mayOpen,
@@ -184,36 +152,30 @@ const toModels = ({ models = [] }: DayForecast, source: string) =>
     .toSorted((a, b) => b.weight - a.weight)
     .map(({ model, ...part }) => ({ ...part, name: modelName(source, model) }));
 
-function toRunning({ running, distribution: { atLeast, atMost } }: DayForecast) {
-  return (
-    running && {
-      reachedF: atLeast ?? atMost ?? 0,
-      stays: running.stays < LEAST_SHOWN ? null : running.stays,
-      hour: running.hour === null ? null : formatHour(running.hour),
-      days: running.fit && {
-        count: running.fit.n,
-        from: formatClimateDay(running.fit.firstDate),
-        to: formatClimateDay(running.fit.lastDate),
-      },
-      fallback: running.fallback === null ? null : sentence(running.fallback),
-      dayAheadShare: running.dayAheadShare,
-    }
-  );
-}
+const toRunning = ({ running, distribution: { atLeast, atMost } }: DayForecast) =>
+  running && {
+    reachedF: atLeast ?? atMost ?? 0,
+    stays: running.stays < LEAST_SHOWN ? null : running.stays,
+    hour: running.hour === null ? null : formatHour(running.hour),
+    days: running.fit && {
+      count: running.fit.n,
+      from: formatClimateDay(running.fit.firstDate),
+      to: formatClimateDay(running.fit.lastDate),
+    },
+    fallback: running.fallback === null ? null : sentence(running.fallback),
+    dayAheadShare: running.dayAheadShare,
+  };
 
-function toCorrection({ fit, seasonalFit }: DayForecast) {
-  return (
-    fit && {
-      days: fit.n,
-      isPooled: fit.stationId === null,
-      /** The station's own history supplies half of the correction; null without a history. */
-      ownDays: seasonalFit?.n ?? null,
-      from: formatClimateDay(fit.firstDate),
-      to: formatClimateDay(fit.lastDate),
-      leadHours: fit.leadHours,
-    }
-  );
-}
+const toCorrection = ({ fit, seasonalFit }: DayForecast) =>
+  fit && {
+    days: fit.n,
+    isPooled: fit.stationId === null,
+    /** The station's own history supplies half of the correction; null without a history. */
+    ownDays: seasonalFit?.n ?? null,
+    from: formatClimateDay(fit.firstDate),
+    to: formatClimateDay(fit.lastDate),
+    leadHours: fit.leadHours,
+  };
 
 /** All thresholds up to the result pay, so the last one that pays is the result. */
 export const findWinner = (markets: readonly Market[]): Market | undefined =>

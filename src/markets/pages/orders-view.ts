@@ -6,7 +6,7 @@ import { fieldError, parseQueryForm, textField, type FormFields } from '../../co
 import { DAY_MS } from '../../core/time.js';
 import { dayField } from '../../core/http/validate.js';
 import { tradeModes, type OrderStatus } from '../ledger/orders-table.js';
-import { temperatureKinds, type TemperatureKind } from '../market/market.js';
+import { temperatureKinds } from '../market/market.js';
 import { findPlace, seriesOf, stations } from '../market/stations.js';
 import {
   orderSorts,
@@ -88,11 +88,7 @@ export function readSettlementsRequest(query: FormFields) {
   return { filter: readFilter(narrowed), after: readSettlementCursor(cursor) };
 }
 
-interface Narrowed extends Pick<z.output<typeof settlementsQuerySchema>, 'mode' | 'station' | 'from' | 'to'> {
-  kind?: TemperatureKind | undefined;
-}
-
-function readFilter({ mode, station, kind, from, to }: Narrowed) {
+function readFilter({ mode, station, kind, from, to }: z.output<typeof settlementsQuerySchema>) {
   if (from !== undefined && to !== undefined && from > to)
     throw fieldError('from', 'must not be after the last day');
   const city = station === undefined ? undefined : findPlace(station.toUpperCase())?.city;

@@ -6,7 +6,6 @@ import type { MarketEvent } from '../market/event.js';
 import {
   cityOf,
   isPlaced,
-  takesOrders,
   temperatureKinds,
   type TemperatureKind,
   type UnplacedMarket,
@@ -17,7 +16,7 @@ import { byTime, currentEvent, type OthersQuery } from './choice.js';
 import { kindLabels, kindNames } from './labels.js';
 import { formatClimateDay } from './market-view.js';
 import { sentence } from './signals-view.js';
-import { hrefOf, type ComposedOrder } from './ladder.js';
+import { hrefOf, toQuoted, type OwnAccount } from './ladder.js';
 import type { Place } from '../market/place.js';
 
 const OTHERS_PAGE = 200;
@@ -25,7 +24,7 @@ const OTHERS_PAGE = 200;
 /** @param cursor last ticker of the previous page; an unknown ticker restarts from the beginning */
 export function toOthers(
   { data }: Snapshot,
-  { q, cursor, sort, chosen }: Omit<OthersQuery, 'station' | 'tab'> & { chosen?: string | undefined },
+  { q, cursor, sort, chosen }: Pick<OthersQuery, 'q' | 'cursor' | 'sort'> & { chosen?: string | undefined },
 ) {
   const isOpen = ({ status }: UnplacedMarket) => Number(status === 'active');
   const dayOf = ({ date }: UnplacedMarket) => Date.parse(date ?? '9999-12-31');
@@ -87,37 +86,22 @@ function toRow(market: UnplacedMarket, chosen: string | undefined) {
 }
 
 /** One market without a place, and those of the same event. */
-export function toOther(
-  { data }: Snapshot,
-  market: UnplacedMarket,
-  mayOpen: boolean,
-  composed: ComposedOrder | undefined,
-) {
+export function toOther({ data }: Snapshot, market: UnplacedMarket, own: OwnAccount) {
   const ofEvent = data.markets.filter(
     (each): each is UnplacedMarket => !isPlaced(each) && each.eventTicker === market.eventTicker,
   );
   return {
     title: unplacedTitle(market),
     problem: sentence(market.problem),
-    rows: ofEvent.map((each) => {
-      const quoted = (side: 'yes' | 'no', ask: bigint | null) => ({
-        ask: ask === null ? undefined : { price: ask },
-        buyHref:
-          ask !== null && takesOrders(each) && mayOpen
-            ? ticketAddress(each.ticker, { side, action: 'buy', contracts: composed?.size })
-            : null,
-        signal: undefined,
-      });
-      return {
-        href: hrefOf(each.ticker, composed),
-        label: ofEvent.length === 1 || each.label === '' ? unplacedTitle(each) : each.label,
-        isOpen: each.status === 'active',
-        bid: each.yesBid,
-        last: each.lastPrice,
-        yes: quoted('yes', each.yesAsk),
-        no: quoted('no', each.noAsk),
-      };
-    }),
+    rows: ofEvent.map((each) => ({
+      href: hrefOf(each.ticker, own.composed),
+      label: ofEvent.length === 1 || each.label === '' ? unplacedTitle(each) : each.label,
+      isOpen: each.status === 'active',
+      bid: each.yesBid,
+      last: each.lastPrice,
+      yes: toQuoted(each, 'yes', each.yesAsk, own),
+      no: toQuoted(each, 'no', each.noAsk, own),
+    })),
   };
 }
 

@@ -41,13 +41,13 @@ import {
 } from './choice.js';
 import { isStale, MARKETS_SECTION, toFreshness } from './freshness.js';
 import { formatHour, kindLabels } from './labels.js';
-import { findWinner, formatMoment, toEventView, whenOf, type OwnAccount } from './market-view.js';
+import { findWinner, formatMoment, toEventView, whenOf } from './market-view.js';
 import { toPriceLine } from './price-line.js';
 import { describePlaced } from './order-view.js';
 import { orderNotices } from './order-pages.js';
 import { describeUncalibrated, toOther, toOthers, toTabs } from './overview-view.js';
 import { signalsOf } from './signals-view.js';
-import { toBookRows } from './ladder.js';
+import { toBookRows, type OwnAccount } from './ladder.js';
 import { pickFields } from './ticket-form.js';
 import {
   findPaperCash,
@@ -64,6 +64,7 @@ import {
   findLikeliest,
   findOrder,
   listOpportunities,
+  ORDERS_SHOWN,
   summarize,
   toDeskOrders,
   toDeskPositions,
@@ -147,9 +148,6 @@ function toHours({ kind, events, event: chosen, missing }: Choice, q: string, no
 
 type DeskFacts = Awaited<ReturnType<typeof readFacts>>;
 
-/** Besides open ones. */
-const ORDERS_SHOWN = 6;
-
 async function readFacts(
   { db, clock, config }: Context,
   { snapshots }: MarketsPagesDeps,
@@ -210,9 +208,9 @@ async function readFacts(
 const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnType<typeof createTickets>) => {
   const { orm } = context.db;
   return async (req: Request, res: Response, facts: DeskFacts, asked: DeskChoice): Promise<void> => {
-    const { snapshot, own, now, orders } = facts;
-    const { role } = sessionOf(res);
-    const mayTrade = isManager(role);
+    const { snapshot, now, orders } = facts;
+    const composed = asked.ticket?.composed;
+    const own = { ...facts.own, composed };
     const { choice = chooseBest(facts, asked), kind } = asked;
     const others =
       kind === 'others'
@@ -225,7 +223,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
     const event = choice?.event;
     const [signal] = event ? signalsOf(own.signals, event, now) : [];
     const market = asked.market ?? signal?.market ?? (event ? findLikeliest(snapshot, event) : others?.first);
-    const order = signal || !market || !own.mayOpen ? signalFields(signal) : findOrder(snapshot, market);
+    const order = signal ? fieldsOf(signal) : market && own.mayOpen ? findOrder(snapshot, market) : {};
     const ticket =
       asked.ticket ?? (market && order && (await tickets.readView(res, facts.whole, market, order)));
     const shown = event
@@ -233,22 +231,17 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
         findWinner(event.markets) ??
         event.markets[0])
       : market;
-    const composed = asked.market &&
-      asked.ticket && {
-        ticker: asked.market.ticker,
-        href: toAddress(asked.ticket.action, asked.ticket.composed),
-        size: asked.ticket.size,
-      };
-    const positions = toDeskPositions(facts.positions, snapshot, mayTrade, market ?? event);
+    const positions = toDeskPositions(facts.positions, snapshot, own.mayOrder, market ?? event);
     const ofEvent = positions.filter(({ eventTicker }) => eventTicker === event?.eventTicker);
-    const ownOrders = toDeskOrders(orders, snapshot, mayTrade, market ?? event);
+    const ownOrders = toDeskOrders(orders, snapshot, own.mayOrder, market ?? event);
+    const { marketSource, forecasts, asOf } = snapshot;
     const page = { view: 'markets/desk', title: 'Markets', section: MARKETS_SECTION };
     await renderPage(context, req, res, page, {
       ...facts.status,
       uncalibrated: describeUncalibrated(snapshot, event ? [event] : []),
       list,
       others,
-      other: market && !isPlaced(market) ? toOther(snapshot, market, own.mayOpen, composed) : null,
+      other: market && !isPlaced(market) ? toOther(snapshot, market, own) : null,
       here:
         composed?.href ??
         (event ? addressOfEvent(event) : toAddress(overviewAddress(kind), { sort: asked.sort })),
@@ -258,23 +251,14 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
       show: readShow(req, asked),
       streamHref: streamAddress(asked.choice?.station.id),
       ...(choice ? toChoiceView(snapshot, choice, asked.q, now) : { city: null }),
-      event:
-        event &&
-        toEventView(snapshot, event, { ...own, composed, ...readOther(deps, snapshot, event, now) }, now),
+      event: event && toEventView(snapshot, event, own, readOther(deps, snapshot, event, now), now),
       line:
         shown &&
-        toPriceLine(
-          await readPriceHistory(orm, {
-            marketSource: snapshot.marketSource,
-            eventTicker: shown.eventTicker,
-          }),
-          shown,
-          {
-            day: isPlaced(shown) ? forecastOf(snapshot.forecasts, shown) : undefined,
-            orders,
-            asOf: snapshot.asOf,
-          },
-        ),
+        toPriceLine(await readPriceHistory(orm, { marketSource, eventTicker: shown.eventTicker }), shown, {
+          day: isPlaced(shown) ? forecastOf(forecasts, shown) : undefined,
+          orders,
+          asOf,
+        }),
       ticket,
       depth: market && toDepth(snapshot, market, ticket, own),
       isChosen: asked.market !== undefined,
@@ -353,11 +337,11 @@ function chooseBest({ snapshot, own, now }: DeskFacts, { kind, q }: DeskChoice):
 /** Beside the snapshot. */
 function readOther(
   { climate, minutes }: MarketsPagesDeps,
-  snapshot: Snapshot,
+  { forecasts }: Snapshot,
   event: MarketEvent,
   now: Date,
 ) {
-  const observed = forecastOf(snapshot.forecasts, event)?.observed;
+  const observed = forecastOf(forecasts, event)?.observed;
   const feed = observed && minutes?.feedOf(event.station.id, observed, now.getTime());
   return { crossChecks: climate?.crossChecks, feed: feed ?? null };
 }
@@ -367,15 +351,12 @@ const readShow = (req: Request, { choice, market }: DeskChoice): (typeof deskPar
 
 const deskParts = ['list', 'market', 'orders'] as const;
 
-const signalFields = (signal: Signal | undefined): FormFields =>
-  signal
-    ? {
-        side: signal.side,
-        contracts: String(signal.contracts),
-        size: 'suggested',
-        limitPrice: inCents(signal.limitPrice),
-      }
-    : {};
+const fieldsOf = ({ side, contracts, limitPrice }: Signal): FormFields => ({
+  side,
+  contracts: String(contracts),
+  size: 'suggested',
+  limitPrice: inCents(limitPrice),
+});
 
 /** The order book of the ticket's side. A level on the order's own side of the book rests there, or sells what is held. */
 function toDepth(
@@ -387,26 +368,21 @@ function toDepth(
   const fields = ticket ? pickFields(ticket.form.values) : { side: 'yes', action: 'buy' };
   const side: Side = fields.side === 'no' ? 'no' : 'yes';
   const held = holdings.get(market.ticker);
-  const size = ticket?.isTyped ? undefined : ('suggested' as const);
+  const rests = mayRest(fields.timeInForce as TimeInForce);
+  const isSale = fields.action === 'sell';
   const toHref = (price: Micros, isBid: boolean) => {
-    const isSale = fields.action === 'sell' || (isBid && held?.side === side);
-    const timeInForce = fields.timeInForce as TimeInForce | undefined;
-    const order =
-      isSale !== isBid
-        ? { timeInForce: timeInForce && mayRest(timeInForce) ? timeInForce : 'good_till_cancelled' }
-        : { postOnly: 'no' };
-    const sale = isSale &&
-      fields.action !== 'sell' && {
-        action: 'sell',
-        contracts: String(Math.min(ticket?.size ?? Infinity, held?.contracts ?? 0)),
-        timeInForce: 'immediate_or_cancel',
-        expiresAt: '',
-      };
+    const sellable = isBid && !isSale && held?.side === side ? held.contracts : 0;
+    const takes = isBid === isSale || sellable > 0;
     return toAddress(ticketAddress(market.ticker), {
       ...fields,
-      size,
-      ...order,
-      ...sale,
+      size: ticket?.isTyped ? undefined : 'suggested',
+      ...(takes ? { postOnly: 'no' } : !rests && { timeInForce: 'good_till_cancelled' }),
+      ...(sellable > 0 && {
+        action: 'sell',
+        contracts: Math.min(ticket?.composed.size ?? Infinity, sellable),
+        timeInForce: 'immediate_or_cancel',
+        expiresAt: '',
+      }),
       limitPrice: inCents(price),
     });
   };

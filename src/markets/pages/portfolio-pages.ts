@@ -22,7 +22,7 @@ import { readSwitch } from '../risk/switches.js';
 import type { TradingServices } from '../services/services.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { modeQuery, PORTFOLIO_PATH, readPageQuery, toModeTabs } from './addresses.js';
-import { toDeskOrders, toDeskPositions } from './desk-view.js';
+import { ORDERS_SHOWN, toDeskOrders, toDeskPositions } from './desk-view.js';
 import { addOrderPages } from './order-pages.js';
 import { toSettlementView } from './order-view.js';
 import { readSettlementsRequest, SETTLEMENTS_PAGE_SIZE, toSettlementsView } from './orders-view.js';
@@ -132,8 +132,6 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
   });
 }
 
-/** Besides open ones. */
-const ORDERS_SHOWN = 6;
 const SETTLEMENTS_SHOWN = 5;
 
 export function portfolioPages(context: Context, trading: TradingServices): Router {

@@ -174,10 +174,6 @@ function costs(input: ReviewInput, quote: Quote): Fact[] {
   const price = rounded < total ? rounded : total;
   const worst = worstCost(feeRule, order);
   const isClosing = closed === quote.filledContracts;
-  const paid: Fact[] = [
-    { label: 'Price', money: price, note: averageNote(quote) },
-    { label: 'Fee', money: feeOf(total - price, quote) },
-  ];
   const pay = {
     label: 'Pairs closed',
     change: pairs,
@@ -186,17 +182,23 @@ function costs(input: ReviewInput, quote: Quote): Fact[] {
   const profit = isClosing
     ? { label: 'Profit or loss', change: result, note: 'fee included' }
     : { label: 'Realised', change: roundToCent(realised), note: 'before fees' };
-  return [
-    ...(isClosing
-      ? [{ label: 'You receive', money: received, isSum: true as const }, pay, ...paid]
-      : [...paid, { label: 'Cost', money: total, isSum: true as const }]),
-    ...(closed > 0 ? (isClosing ? [profit] : [pay, profit]) : []),
-    ...(worst > -quote.balanceChange
-      ? [{ label: 'Maximum cost', money: ceilTo(worst, CENT), note: 'if the book moves' }]
-      : []),
-    ...(isClosing ? [] : [{ label: 'Maximum payout', money: quote.maximumPayout - pairs }]),
+  const facts: (Fact | false)[] = [
+    isClosing && { label: 'You receive', money: received, isSum: true },
+    isClosing && pay,
+    { label: 'Price', money: price, note: averageNote(quote) },
+    { label: 'Fee', money: feeOf(total - price, quote) },
+    !isClosing && { label: 'Cost', money: total, isSum: true },
+    !isClosing && closed > 0 && pay,
+    closed > 0 && profit,
+    worst > -quote.balanceChange && {
+      label: 'Maximum cost',
+      money: ceilTo(worst, CENT),
+      note: 'if the book moves',
+    },
+    !isClosing && { label: 'Maximum payout', money: quote.maximumPayout - pairs },
     cashAfter(cash, cashChange),
   ];
+  return facts.filter((fact) => fact !== false);
 }
 
 function proceeds(input: ReviewInput, quote: Quote): Fact[] {

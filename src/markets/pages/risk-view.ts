@@ -118,16 +118,7 @@ function write(value: Micros | number, name: keyof RiskLimits): string {
   return name === 'maxOpenOrders' ? formatDecimal(value) : formatCount(value, 'contract');
 }
 
-export const switchActions: Record<
-  SwitchState,
-  {
-    button: string;
-    title: string;
-    tone: 'danger' | 'primary' | undefined;
-    done: string;
-    consequences: string[];
-  }
-> = {
+export const switchActions = {
   halt: {
     button: 'Halt trading',
     title: 'Halt trading?',
@@ -160,7 +151,7 @@ export const switchActions: Record<
       'Every other switch that is closed stays closed.',
     ],
   },
-};
+} satisfies Record<SwitchState, object>;
 
 /** For an operator. */
 export const toSwitchTitle = (state: SwitchState, whom: string): string =>

@@ -69,11 +69,7 @@ const findKind = (name: string | undefined): TemperatureKind | undefined =>
   temperatureKinds.find((kind) => kind === name);
 
 function readAsked(query: FormFields): ScoresQuery {
-  const [name, station, lead] = [
-    textField(query, 'kind'),
-    textField(query, 'station'),
-    textField(query, 'lead'),
-  ];
+  const [name, station, lead] = ['kind', 'station', 'lead'].map((field) => textField(query, field));
   const kind = name === undefined ? 'daily_maximum' : findKind(name);
   if (!kind) throw fieldError('kind', `must be one of ${temperatureKinds.join(', ')}`);
   // A station stands for its city, whose hourly markets belong to an area.

@@ -37,12 +37,7 @@ export const filterOptions = (kind: TemperatureKind) => ({
 });
 
 /** Daily events settle the next morning, hourly events soon after they end. */
-function describeFirstScores({
-  kind,
-  overall,
-  uncalibrated,
-  gateRule,
-}: Pick<ScoresAnswer, 'kind' | 'overall' | 'uncalibrated' | 'gateRule'>): string[] {
+function describeFirstScores({ kind, overall, uncalibrated, gateRule }: ScoresAnswer): string[] {
   const waiting = overall.waiting + uncalibrated.waiting;
   const leads = leadsOf(kind);
   const hours = `${leads.slice(0, -1).join(', ')} and ${leads.at(-1)}`;

@@ -79,27 +79,16 @@ export const signalsOff = (gates: number): string =>
 /** `Nothing has been learned yet.` */
 export const sentence = (clause: string): string => `${clause[0]!.toUpperCase()}${clause.slice(1)}.`;
 
-export const toSignalView = (signal: Signal) => ({
-  ...signal,
-  title: `Buy ${signal.side.toUpperCase()} ${bracketLabel(signal.market.bracket)}`,
-  href: ticketAddress(signal.market.ticker, {
-    side: signal.side,
-    action: 'buy',
-    contracts: signal.contracts,
-    size: 'suggested',
-    limitPrice: signal.limitPrice,
-  }),
-  restHref:
-    signal.rest &&
-    ticketAddress(signal.market.ticker, {
-      side: signal.side,
-      action: 'buy',
-      contracts: signal.contracts,
-      size: 'suggested',
-      limitPrice: signal.rest.price,
-      timeInForce: 'good_till_cancelled',
-      postOnly: 'yes',
-    }),
-  // Expected values are never booked, so whole cents are precise enough.
-  expectedValue: floorTo(signal.expectedValue, CENT),
-});
+export function toSignalView(signal: Signal) {
+  const { market, side, contracts, limitPrice, rest } = signal;
+  const order = { side, action: 'buy', contracts, size: 'suggested' } as const;
+  const terms = { timeInForce: 'good_till_cancelled', postOnly: 'yes' } as const;
+  return {
+    ...signal,
+    title: `Buy ${side.toUpperCase()} ${bracketLabel(market.bracket)}`,
+    href: ticketAddress(market.ticker, { ...order, limitPrice }),
+    restHref: rest && ticketAddress(market.ticker, { ...order, ...terms, limitPrice: rest.price }),
+    // Expected values are never booked, so whole cents are precise enough.
+    expectedValue: floorTo(signal.expectedValue, CENT),
+  };
+}

@@ -55,7 +55,7 @@ export interface TicketInput extends TicketFacts {
 }
 
 export function toTicketView(input: TicketInput) {
-  const { market, book, held, cash, form } = input;
+  const { market, book, held, cash, reserved, isAccountOpen, form } = input;
   const side = form.values.side === 'no' ? 'no' : 'yes';
   const end = toEnd(input);
   const typed = Number(form.values.contracts);
@@ -64,18 +64,21 @@ export function toTicketView(input: TicketInput) {
   const size = isTyped && form.values.action === 'buy' && isCount(typed) && typed > 0 ? typed : undefined;
   return {
     end,
-    size,
     isTyped,
-    composed: toComposed(input),
+    composed: {
+      ticker: market.ticker,
+      href: toAddress(ticketAddress(market.ticker), toComposed(input)),
+      size,
+    },
     action: ticketAddress(market.ticker),
     ...toSubject(market),
     rules: toRules(market),
     closeTime: market.closeTime,
     tabs: end ? [] : toTabs(input, size),
     cash,
-    reserved: input.reserved,
+    reserved,
     hasTaken: book !== input.whole,
-    isAccountOpen: input.isAccountOpen,
+    isAccountOpen,
     held: held && {
       text: `${held.contracts} ${held.side.toUpperCase()}`,
       average: perContract(held.cost, held.contracts),
@@ -225,26 +228,16 @@ function toRefusal(input: TicketInput) {
     : (problems[error.code]?.[0] ?? 'This order would be refused');
   const detail = detailOf(error, market);
   if (!remedy) return { title, detail, remedy: undefined };
-  const change =
+  const [value, shown, text] =
     remedy.field === 'contracts'
-      ? { text: atMostOf(remedy, error, market), value: remedy.atMost, shown: formatDecimal(remedy.atMost) }
-      : {
-          text: `Limit: ${remedy.bound} ${formatPrice(remedy.price)} now.`,
-          value: inCents(remedy.price),
-          shown: formatPrice(remedy.price),
-        };
-  return {
-    title,
-    detail,
-    remedy: {
-      text: change.text,
-      use: `Use ${change.shown}`,
-      href: toAddress(ticketAddress(market.ticker), {
-        ...toComposed(input),
-        [remedy.field]: change.value,
-      }),
-    },
-  };
+      ? [remedy.atMost, formatDecimal(remedy.atMost), atMostOf(remedy, error, market)]
+      : [
+          inCents(remedy.price),
+          formatPrice(remedy.price),
+          `Limit: ${remedy.bound} ${formatPrice(remedy.price)} now.`,
+        ];
+  const href = toAddress(ticketAddress(market.ticker), { ...toComposed(input), [remedy.field]: value });
+  return { title, detail, remedy: { text, use: `Use ${shown}`, href } };
 }
 
 /** Says which limit allows no more, unless it is the one that refused the order. */

@@ -5,7 +5,7 @@ import { formatDecimal } from '../../core/pages/format.js';
 import { DAY_MS } from '../../core/time.js';
 import type { SourceNames } from '../learning/queries.js';
 import { dateOf } from '../market/climate-day.js';
-import { temperatureKinds, type TemperatureKind } from '../market/market.js';
+import { temperatureKinds } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
 import { type Gate, type GateBook, type GateKey, leadsOf } from '../signals/signal.js';
 import { blockBootstrap } from './bootstrap.js';
@@ -68,14 +68,9 @@ export const judgedSince = (at: Date): string => dateOf(at.getTime() - gateRule.
  * @param records in any order
  */
 export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook {
-  const byGate = groupBy(records, ({ kind, station, leadHours }) => gateKey(kind, station, leadHours));
-  return decide(
-    gateKeys().map((key) => {
-      const own = byGate.get(gateKey(key.kind, key.stationId, key.leadHours)) ?? [];
-      return { key, track: toTrack(own, key, at) };
-    }),
-    at,
-  );
+  const byGate = groupBy(records, ({ station: stationId, ...record }) => gateKey({ stationId, ...record }));
+  const toTracks = (key: GateKey) => ({ key, track: toTrack(byGate.get(gateKey(key)) ?? [], key, at) });
+  return decide(gateKeys().map(toTracks), at);
 }
 
 /** One place at a time, so that requests can run in between. */
@@ -103,7 +98,7 @@ export const gateKeys = (): GateKey[] =>
     ),
   );
 
-const gateKey = (kind: TemperatureKind, stationId: string, leadHours: number): string =>
+export const gateKey = ({ kind, stationId, leadHours }: GateKey): string =>
   `${kind} ${stationId} ${leadHours}`;
 
 const quarterAt = (at: Date): number => at.getUTCFullYear() * 4 + Math.floor(at.getUTCMonth() / 3);

@@ -21,13 +21,8 @@ const MAX_AGE_MS = MINUTE_MS;
 
 export type NewRecord = typeof forecastRecords.$inferInsert & ScorableRecord & Pick<ForecastRecord, 'hour'>;
 
-export const targetOfRecord = ({
-  kind,
-  station: stationId,
-  date,
-  hour,
-}: Pick<ForecastRecord, 'kind' | 'station' | 'date' | 'hour'>): Target =>
-  toTarget({ kind, stationId, date, hour });
+export const targetOfRecord = (record: Pick<ForecastRecord, 'kind' | 'station' | 'date' | 'hour'>): Target =>
+  toTarget({ kind: record.kind, stationId: record.station, date: record.date, hour: record.hour });
 
 export interface RecordInputs extends SourceNames {
   data: MarketData;

@@ -153,11 +153,8 @@ const toModelScores = (
 function toGate(book: GateBook, kind: TemperatureKind, stationId: string, leadHours: number) {
   // The answer shows `madeAt` beside the gate.
   const at = book.madeAt ?? new Date(0);
-  const { isOpen, n, dropped, evidence, needed, difference, reason } = gateAt(
-    book,
-    { kind, stationId },
-    { hoursToEnd: leadHours, at },
-  );
+  const gate = gateAt(book, { kind, stationId }, { hoursToEnd: leadHours, at });
+  const { isOpen, n, dropped, evidence, needed, difference, reason } = gate;
   return { isOpen, n, dropped, evidence, needed, difference, reason };
 }
 
@@ -194,11 +191,8 @@ function toRecord(record: ForecastRecord): ScoresAnswer['records'][number] {
 }
 
 /** The highest threshold passed, or null if none was. */
-function winnerOf({ kind, brackets }: ForecastRecord, temperatureF: number): string | null {
-  return (
-    brackets.findLast((bracket) => bracketPays(recordedBracket(bracket, kind), temperatureF))?.ticker ?? null
-  );
-}
+const winnerOf = ({ kind, brackets }: ForecastRecord, temperatureF: number): string | null =>
+  brackets.findLast((bracket) => bracketPays(recordedBracket(bracket, kind), temperatureF))?.ticker ?? null;
 
 /** For each kind, station and lead, however many requests arrive. */
 const KEPT_MS = 30_000;

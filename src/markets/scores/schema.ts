@@ -25,11 +25,7 @@ const gateSchema = namedObject('Gate', {
   ),
   needed: numberField('The evidence needed to open the gate, given the evidence of all other gates.'),
   difference: z
-    .object({
-      mean: z.number(),
-      low: z.number(),
-      high: z.number(),
-    })
+    .object({ mean: z.number(), low: z.number(), high: z.number() })
     .nullable()
     .describe(
       'Mean log score of the model over the last days, minus that of the prices paid for each outcome, fee included, with its interval. Below zero the model was ahead. `null` for too few days.',
@@ -171,12 +167,9 @@ const summaryFields = {
 
 const summarySchema = namedObject('ScoreSummary', summaryFields);
 const leadField = integerField('Hours from the forecast to the end of the climate day, or to the hour.');
-const leadSchema = namedObject('LeadScores', { leadHours: leadField, ...summaryFields });
-const stationLeadSchema = namedObject('StationLeadScores', {
-  leadHours: leadField,
-  ...summaryFields,
-  gate: gateSchema,
-});
+const leadFields = { leadHours: leadField, ...summaryFields };
+const leadSchema = namedObject('LeadScores', leadFields);
+const stationLeadSchema = namedObject('StationLeadScores', { ...leadFields, gate: gateSchema });
 
 export const modelField = textField(
   '`main`: the source’s first model. `earlier`: its run from at least 12 hours earlier. Otherwise the source’s name: `ecmwf`, `hrrr` or `nbm` for Open-Meteo.',

@@ -166,13 +166,7 @@ export function outcomeOf(
 function scoreDegrees(record: ScorableRecord, temperatureF: number) {
   const { kind, members, mean, deviation, atLeast, atMost, stays = null, shape } = record;
   const { climateMean, climateDeviation } = record;
-  if (members === null)
-    return {
-      modelCrps: null,
-      rawCrps: null,
-      climateCrps: null,
-      marketCrps: null,
-    };
+  if (members === null) return { modelCrps: null, rawCrps: null, climateCrps: null, marketCrps: null };
   const step = stepOf(kind);
   const crps = (atMost: AtMost) => degreeCrps(atMost, temperatureF, step);
   const model = atMostOf({ mean, deviation, atLeast, atMost, stays, shape: shape ?? 'normal' }, step);

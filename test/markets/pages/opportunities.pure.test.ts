@@ -8,7 +8,7 @@ import {
   toOpportunities,
 } from '../../../src/markets/pages/desk-view.js';
 import type { Market } from '../../../src/markets/market/market.js';
-import type { OwnAccount } from '../../../src/markets/pages/market-view.js';
+import type { OwnAccount } from '../../../src/markets/pages/ladder.js';
 import { toMarketValue, toPortfolioView } from '../../../src/markets/pages/portfolio-view.js';
 import { currentSignals, toSignalsView, whyNone } from '../../../src/markets/pages/signals-view.js';
 import type { EventSignals, SignalReport } from '../../../src/markets/signals/signal.js';
