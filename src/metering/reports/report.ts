@@ -205,12 +205,6 @@ const toSteps = (sums: UsageSum[]) =>
       events: keyEvents ?? '0',
     }));
 
-interface Stacking {
-  by: string;
-  metric: string;
-  period: Period;
-}
-
 /** More than 31 days of the combinations that can have sums in one month, or of the largest subjects. */
 const MAX_POINTS = 20_000;
 
@@ -219,7 +213,7 @@ async function readByPart(
   { orm, db }: ReportDeps,
   part: UsageScope & Narrowing,
   { dimensions }: UsageProduct,
-  { by, metric, period }: Stacking,
+  { by, metric, period }: { by: string; metric: string; period: Period },
 ) {
   const { from, to, range } = period;
   const isSubject = by === 'subject';
