@@ -24,7 +24,7 @@ import {
 import { dimensionValue, rangeSchemas, usageQuerySchema } from '../events/page-schema.js';
 import { toCap } from '../entitlements/caps.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
-import { partPlaces, readEventSteps, readInTime } from './credits/queries.js';
+import { partPlaces, readEventSteps, readInTime, type EventPart } from './credits/queries.js';
 import { listSeries } from './operator/queries.js';
 import { parsePeriod, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
@@ -242,12 +242,7 @@ async function readByPart(
   );
 }
 
-interface Point {
-  start: number;
-  quantity: string;
-  value?: string | null;
-  isOther?: boolean;
-}
+type Point = { start: number; quantity: string } & Partial<Pick<EventPart, 'value' | 'isOther'>>;
 
 const toSeries = (points: readonly Point[], by: string, period: Period) =>
   [...groupBy(points, ({ value, isOther }) => (isOther ? 'All others' : value || `No ${by}`))].map(
