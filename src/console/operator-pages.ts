@@ -5,7 +5,7 @@ import { originOf, readPathId } from '../core/http/request.js';
 import { parseInput } from '../core/http/validate.js';
 import { cutPage, toCursor } from '../core/http/page.js';
 import { toAddress, toPager } from '../core/pages/address.js';
-import { addForm, fieldError, textField, parseQueryForm, readQuery, tryQuery } from '../core/pages/form.js';
+import { addForm, fieldError, parseQueryForm, readQuery, tryQuery } from '../core/pages/form.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { createLink, type NewLink } from '../accounts/identity/links/links.js';
 import { listSchema } from '../accounts/identity/members/schema.js';
@@ -20,10 +20,10 @@ import {
 import { requireConfirmation } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
 import { failedSince, findFailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
-import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
 import { findSearchEnd, listUsers, readPeopleFacts } from '../accounts/identity/users/queries.js';
 import { DAY_MS } from '../core/time.js';
 import { CONSOLE, decodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } from './page.js';
+import { withEmail } from './people-pages.js';
 import { readPerson, SEEN_DAYS } from './person-pages.js';
 
 const OPERATORS = `${CONSOLE}/operators`;
@@ -70,8 +70,7 @@ function addOperators(router: Router, deps: ConsoleDeps): void {
   addForm(router, '/operators/invite', {
     before: [requireConfirmation(deps.clock)],
     async act(req, res, fields) {
-      const typed = normalizeEmail(textField(fields, 'email') ?? '');
-      const { email } = parseInput(inviteSchema, { ...fields, email: typed });
+      const { email } = parseInput(inviteSchema, withEmail(fields));
       const made = await changeAsOperator(deps, req, res, (tx, source) =>
         inviteOperator(tx, email, personOf(res).userId, source),
       );

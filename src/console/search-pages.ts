@@ -81,13 +81,7 @@ function createServiceKeyFinder({ db }: ConsoleDeps): FindForOperator {
 function createKeyFinder({ db }: ConsoleDeps): FindForOperator {
   return async (query) => {
     if (query.length < MIN_PREFIX) return [];
-    const keys = await selectFromAll<{
-      id: string;
-      prefix: string;
-      name: string;
-      customer: string;
-      slug: string;
-    }>(
+    const keys = await selectFromAll<Record<'id' | 'prefix' | 'name' | 'customer' | 'slug', string>>(
       db,
       (t) => sql`select k.id::text, k.prefix, k.name, o.name as customer, o.slug from ${t('api_keys')} k
         join ${t('organizations')} o on o.id = k.org_id

@@ -5,9 +5,7 @@ import { refreshMain } from './live.js';
  * over bars that link to days chooses the days between, for which the page has fields as well.
  */
 export function hoverCharts() {
-  const tip = document.createElement('p');
-  tip.className = 'chart-tip';
-  tip.ariaHidden = 'true';
+  const tip = Object.assign(document.createElement('p'), { className: 'chart-tip', ariaHidden: 'true' });
   let first;
   const clear = () => {
     tip.remove();

@@ -12,14 +12,8 @@ export function openLink() {
     const name = fields[location.pathname];
     if (name === undefined || token === undefined) return;
     history.replaceState(null, '', location.pathname);
-    const form = document.createElement('form');
-    form.method = 'post';
-    form.action = `${location.pathname}/open`;
-    const field = document.createElement('input');
-    field.type = 'hidden';
-    field.name = name;
-    field.value = token;
-    form.append(field);
+    const form = Object.assign(document.createElement('form'), { method: 'post', action: `${location.pathname}/open` });
+    form.append(Object.assign(document.createElement('input'), { type: 'hidden', name, value: token }));
     document.body.append(form);
     form.submit();
   };

@@ -28,11 +28,8 @@ async function sendPasskey(button) {
       readOptions(button.dataset.passkey),
     ]);
     const make = optionsJSON.user ? startRegistration : startAuthentication;
-    const field = document.createElement('input');
-    field.type = 'hidden';
-    field.name = 'passkey';
-    field.value = JSON.stringify(await make({ optionsJSON }));
-    form.append(field);
+    const value = JSON.stringify(await make({ optionsJSON }));
+    form.append(Object.assign(document.createElement('input'), { type: 'hidden', name: 'passkey', value }));
     form.submit();
   } catch (error) {
     problem.textContent = describe(error);

@@ -4,7 +4,7 @@ import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
-import { newForm, onlyPages } from '../../core/pages/form.js';
+import { newForm, onlyPages, readQuery } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { groupBy } from '../../core/collections.js';
 import { toTrend } from '../../core/charts/trend.js';
@@ -63,7 +63,7 @@ const querySchema = z.object({
 
 async function showList(deps: KeyDeps, req: Request, res: Response): Promise<void> {
   const path = `${req.baseUrl}/api-keys`;
-  const { state, mode, q, cursor, before } = parseInput(querySchema, withoutEmpty(req.query));
+  const { state, mode, q, cursor, before } = parseInput(querySchema, readQuery(req));
   if (q !== undefined && isSecretShaped(q)) {
     // A secret pasted into the search must not stay in the URL.
     res.redirect(303, toAddress(path, { state, mode, q: q.slice(0, 12) }));
@@ -137,10 +137,6 @@ async function readPage(
   }
   return list(cursor === undefined ? {} : { afterId: decodeCursor(cursor) });
 }
-
-/** Forms also send empty fields. */
-const withoutEmpty = (query: object): object =>
-  Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
 
 const ranges = {
   day: { label: 'Last 24 hours', hours: 24, stepMs: HOUR_MS },

@@ -57,21 +57,14 @@ export function problemExample(
   const places =
     at === undefined
       ? errors
-      : [
-          {
-            ...(index === undefined ? {} : { index }),
-            pointer: at,
-            code,
-            detail: textOf(detail),
-          },
-        ];
+      : [{ ...(index !== undefined && { index }), pointer: at, code, detail: textOf(detail) }];
   const shown = lead === undefined ? detail : `${lead} ${textOf(detail)}`;
   return {
     name: name ?? code.replace(/_(\w)/g, (_match, letter: string) => letter.toUpperCase()),
     ...rest,
     answer: new ProblemAnswer(code, shown, {
-      ...(places ? { errors: places } : {}),
-      ...(members ? { members } : {}),
+      ...(places && { errors: places }),
+      ...(members && { members }),
     }),
   };
 }

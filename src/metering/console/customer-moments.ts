@@ -11,13 +11,9 @@ const SCANNED = 500;
 
 /** The first event of each product, and the thresholds that were reported. A notice to members stands for a message about the same level. */
 export async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Moment[]> {
-  const rows = await queryRows(orm)<{
-    at: string;
-    type: string | null;
-    threshold: string | null;
-    product: string | null;
-    slug: string | null;
-  }>`
+  const rows = await queryRows(orm)<
+    Record<'type' | 'threshold' | 'product' | 'slug', string | null> & { at: string }
+  >`
     select ${timeText(sql`at`)} as at, type, threshold, product, slug from (
       (select created_at as at, type, data ->> 'threshold' as threshold,
         coalesce((select name from products where slug = data ->> 'productSlug'), data ->> 'productSlug') as product, null as slug from (

@@ -15,7 +15,7 @@ import {
   readQuery,
   textField,
 } from '../../core/pages/form.js';
-import { toNamedOptions } from '../../core/pages/format.js';
+import { toNamedOptions, toNames } from '../../core/pages/format.js';
 import { editRows, readFields, rowNumbers, writeFields } from '../../core/pages/rows.js';
 import type { Tx } from '../../core/db/client.js';
 import { pageRouter } from '../../core/pages/layout.js';
@@ -25,7 +25,6 @@ import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { getGrant, putGrant, toFields as toDetails, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';
 import { findGrant, listBalances, listProducts, type Grant } from '../entitlements/queries.js';
-import { toNames } from '../../core/pages/format.js';
 import { listPlanNames } from '../plans/queries.js';
 import { getProduct } from '../entitlements/products.js';
 import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
@@ -225,7 +224,7 @@ function toFields(grant: Grant | undefined): FormFields {
 }
 
 /** To the minute, as browsers show it. */
-const toField = (at: Date): string => at.toISOString().slice(0, 16);
+export const toField = (at: Date): string => at.toISOString().slice(0, 16);
 
 /** If the minute is unchanged, the seconds stay. */
 const readTime = (typed: Date | undefined, current: Date | null | undefined): Date | undefined =>

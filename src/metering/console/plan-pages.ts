@@ -43,7 +43,7 @@ import { getPlan, putPlan, readProducts, requireProducts } from '../plans/plans.
 import { findPlan, listPlans, listTried, listVersions, type Plan } from '../plans/queries.js';
 import type { Definition } from '../plans/schema.js';
 import { listProducts } from '../entitlements/queries.js';
-import { MAX_PRODUCTS } from './entitlement-pages.js';
+import { MAX_PRODUCTS, toField } from './entitlement-pages.js';
 import { toCap } from '../entitlements/caps.js';
 import { limitOptions } from './entitlement-rows.js';
 import { planRows, readPlanForm, toFields } from './plan-form.js';
@@ -385,5 +385,3 @@ function toUsed({ sign, productSlug }: ChangeLine, before: ProductUse[], after: 
   const isOver = sign === '−' || toCap(row)?.isOver;
   return { quantity: row.usedThisMonth, metric: row.usageMetric, isOver };
 }
-
-const toField = (at: Date): string => at.toISOString().slice(0, 16);

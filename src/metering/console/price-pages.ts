@@ -31,11 +31,11 @@ import { MAX_PRICES, toCreditPrice, toPrice, type CreditPrice } from '../entitle
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { lockProduct, type Product } from '../entitlements/queries.js';
 import { enforcements } from '../entitlements/table.js';
+import { option } from './entitlement-rows.js';
 import { readPreview } from './price-preview.js';
 
 const PRODUCTS = `${CONSOLE}/products`;
 
-const option = 'must be one of the options';
 const schema = z.object({
   price: decimalField.optional(),
   enforcement: z.enum(enforcements, option),

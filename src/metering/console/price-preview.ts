@@ -20,11 +20,7 @@ const MAX_CUSTOMERS = 500;
 const SHOWN_CUSTOMERS = 20;
 
 /** Decimals are text, which keeps all their digits. */
-interface Costs {
-  quantity: string;
-  before: string;
-  after: string;
-}
+type Costs = Record<'quantity' | 'before' | 'after', string>;
 
 interface PreviewRow extends Costs {
   /** Null unless the row is a customer's. */
@@ -144,6 +140,8 @@ interface EffectRow extends Allowance {
   over: number;
 }
 
+type Used = Pick<EffectRow, 'isGone' | 'quantity' | 'after'>;
+
 /** The lowest of the cap and the limits of a calendar month. */
 function allowancesOf({ entitlements }: Definition, products: Map<string, Product>) {
   return new Map(
@@ -252,11 +250,11 @@ export async function readPlanEffect(
           isGone: false,
         });
     }
-  const isOver = ({ isGone, quantity, after: most }: Omit<EffectRow, 'version' | 'over' | 'product'>) =>
+  const isOver = ({ isGone, quantity, after: most }: Used) =>
     isGone || (most !== null && compareDecimals(quantity, most) > 0);
   const counted = new Set(groups.flat().flatMap((row) => (isOver(row) ? row.slug : [])));
   const alsoOver = new Set(limited.flatMap((row) => (isOver(row) && !counted.has(row.slug) ? row.slug : [])));
-  const share = ({ quantity, after: most, isGone }: Omit<EffectRow, 'version' | 'over' | 'product'>) =>
+  const share = ({ quantity, after: most, isGone }: Used) =>
     isGone && quantity !== '0' ? Infinity : Number(quantity) / Number(most ?? Infinity);
   return {
     month: new Date(monthRange(period).start),

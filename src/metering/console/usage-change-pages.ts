@@ -124,19 +124,17 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
       products.length === 1 ? options : options && [{ value: '', label: 'All products' }, ...options],
     showsCredits: true,
     ...(result
-      ? await readList(deps, customer, { ...result, query, fields, typed })
+      ? await readList(deps, customer, result, { query, fields, typed })
       : { filters: [], days: undefined }),
   });
 }
 
-interface List extends Awaited<ReturnType<typeof readRequest>> {
-  query: FormFields;
-  fields: Query;
-  typed: Typed | undefined;
-}
-
-async function readList({ db: { orm } }: ConsoleDeps, customer: Organization, list: List) {
-  const { request, shown, key, part, values, query, fields, typed } = list;
+async function readList(
+  { db: { orm } }: ConsoleDeps,
+  customer: Organization,
+  { request, shown, key, part, values }: Awaited<ReturnType<typeof readRequest>>,
+  { query, fields, typed }: { query: FormFields; fields: Query; typed: Typed | undefined },
+) {
   const base = addressOf(customer.slug);
   const path = `${base}/usage`;
   const { mode, idempotencyKey, cursor, subject } = request;

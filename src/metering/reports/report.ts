@@ -24,7 +24,7 @@ import {
 import { dimensionValue, rangeSchemas, usageQuerySchema } from '../events/page-schema.js';
 import { toCap } from '../entitlements/caps.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
-import { partPlaces, readEventSteps, readInTime } from './credits/queries.js';
+import { partPlaces, readEventSteps, readInTime, type EventPart } from './credits/queries.js';
 import { listSeries } from './operator/queries.js';
 import { parsePeriod, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
@@ -205,12 +205,6 @@ const toSteps = (sums: UsageSum[]) =>
       events: keyEvents ?? '0',
     }));
 
-interface Stacking {
-  by: string;
-  metric: string;
-  period: Period;
-}
-
 /** More than 31 days of the combinations that can have sums in one month, or of the largest subjects. */
 const MAX_POINTS = 20_000;
 
@@ -219,7 +213,7 @@ async function readByPart(
   { orm, db }: ReportDeps,
   part: UsageScope & Narrowing,
   { dimensions }: UsageProduct,
-  { by, metric, period }: Stacking,
+  { by, metric, period }: { by: string; metric: string; period: Period },
 ) {
   const { from, to, range } = period;
   const isSubject = by === 'subject';
@@ -248,12 +242,7 @@ async function readByPart(
   );
 }
 
-interface Point {
-  start: number;
-  quantity: string;
-  value?: string | null;
-  isOther?: boolean;
-}
+type Point = { start: number; quantity: string } & Partial<Pick<EventPart, 'value' | 'isOther'>>;
 
 const toSeries = (points: readonly Point[], by: string, period: Period) =>
   [...groupBy(points, ({ value, isOther }) => (isOther ? 'All others' : value || `No ${by}`))].map(

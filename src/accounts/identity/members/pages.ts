@@ -243,15 +243,9 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
       const link = invited.token && toInvitationLink(originOf(req), invited.token);
       beginSecretPage(res);
       const page = { view: 'accounts/members/invited', title: 'Invitation created', section: 'members' };
-      const { role } = input;
-      const description = roleDescriptions[role];
-      await renderPage(deps, req, res, page, {
-        email,
-        role,
-        description,
-        link,
-        expiresAt: invited.expiresAt,
-      });
+      const { expiresAt } = invited;
+      const description = roleDescriptions[input.role];
+      await renderPage(deps, req, res, page, { email, role: input.role, description, link, expiresAt });
     },
     async show(req, res, form) {
       // Nobody can correct a hidden field.

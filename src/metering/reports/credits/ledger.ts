@@ -111,7 +111,7 @@ export const readLedger = (orm: Orm, id: AccountId, now: Date, page: Page) =>
     return complete(tx, id, now, { ...page, entries, nextCursor, oldest, after: readPosition(page.cursor) });
   }, SNAPSHOT);
 
-const SNAPSHOT = { isolationLevel: 'repeatable read', accessMode: 'read only' } as const;
+export const SNAPSHOT = { isolationLevel: 'repeatable read', accessMode: 'read only' } as const;
 
 interface ReadPage extends EntryFilter {
   entries: LedgerRow[];

@@ -6,7 +6,7 @@ import { ExactNumber } from '../../../core/http/json.js';
 import { dayField, parseInput, text } from '../../../core/http/validate.js';
 import { toAddress, toPager } from '../../../core/pages/address.js';
 import { sendCsv, type CsvCell } from '../../../core/pages/csv.js';
-import { fieldError, requireOnce, tryQuery, type FormFields } from '../../../core/pages/form.js';
+import { requireDayOrder, requireOnce, tryQuery, type FormFields } from '../../../core/pages/form.js';
 import { toNamedOptions } from '../../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../../core/pages/layout.js';
 import { DAY_MS } from '../../../core/time.js';
@@ -93,8 +93,7 @@ const ledgerSchema = z.object({
 export function parseLedger(query: FormFields) {
   requireOnce(query);
   const { mode, product, grant, kind, from, to, cursor } = parseInput(ledgerSchema, query);
-  if (from !== undefined && to !== undefined && to < from)
-    throw fieldError('to', 'must not be before the first day');
+  requireDayOrder({ from, to });
   return {
     mode,
     cursor,

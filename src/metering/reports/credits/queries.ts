@@ -10,11 +10,9 @@ import {
   type Narrowing,
   type UsageScope,
 } from '../../events/page-queries.js';
+import type { Period } from '../period.js';
 
-interface Range {
-  from: Date;
-  to: Date;
-}
+export type Range = Pick<Period, 'from' | 'to'>;
 
 const within = ({ from, to }: Range): SQL =>
   sql`at >= ${from.toISOString()}::timestamptz and at < ${to.toISOString()}::timestamptz`;

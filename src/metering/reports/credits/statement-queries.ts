@@ -4,11 +4,7 @@ import { selectRow, selectRows, textArray, timeText, queryRows } from '../../../
 import { ownRows, type AccountId } from '../../credit-grants/queries.js';
 import type { CreditEntryKind } from '../../credits/table.js';
 import { SEPARATOR_SQL } from '../../entitlements/dimensions.js';
-
-interface Month {
-  from: Date;
-  to: Date;
-}
+import type { Range } from './queries.js';
 
 const time = (at: Date): SQL => sql`${at.toISOString()}::timestamptz`;
 
@@ -30,7 +26,7 @@ export interface EntrySum {
  * By the hour of the usage. An archived entry's time is the beginning of its day, so it may be a day before the hour. A
  * grant expires at the end of the day before its end: with the month if it ends on the next one's first day.
  */
-export const selectEntrySums = (id: AccountId, { from, to }: Month): SQL => sql`
+export const selectEntrySums = (id: AccountId, { from, to }: Range): SQL => sql`
   select s.is_later as "isLater", s.kind, s.product_id::text as "productId", s.grant_id::text as "grantId",
     g.grant_key as "grantKey", g.reason as "grantReason", trim_scale(s.amount)::text as amount
   from (
@@ -42,7 +38,7 @@ export const selectEntrySums = (id: AccountId, { from, to }: Month): SQL => sql`
   left join credit_grants g on ${ownRows('g', id)} and g.id = s.grant_id
   order by g.grant_key, s.product_id, s.kind`;
 
-export const readEntrySums = (orm: Orm, id: AccountId, month: Month): Promise<EntrySum[]> =>
+export const readEntrySums = (orm: Orm, id: AccountId, month: Range): Promise<EntrySum[]> =>
   selectRows(orm, selectEntrySums(id, month));
 
 /** That began in the month or later, or were void before they began. */
@@ -55,14 +51,14 @@ export interface Begun {
   isUnused: boolean;
 }
 
-export const selectBegun = (id: AccountId, { from }: Month, now: Date): SQL => sql`
+export const selectBegun = (id: AccountId, { from }: Range, now: Date): SQL => sql`
   select g.id::text, g.grant_key as "grantKey", g.reason, trim_scale(g.amount)::text as amount, ${timeText(sql`g.starts_at`)} as "startsAt",
     coalesce(g.voided_at < g.starts_at, false) as "isUnused"
   from credit_grants g
   where ${ownRows('g', id)} and (g.starts_at between ${time(from)} and ${time(now)} or g.voided_at < g.starts_at)
   order by g.starts_at, g.grant_key`;
 
-export const readBegun = (orm: Orm, id: AccountId, month: Month, now: Date): Promise<Begun[]> =>
+export const readBegun = (orm: Orm, id: AccountId, month: Range, now: Date): Promise<Begun[]> =>
   selectRows(orm, selectBegun(id, month, now));
 
 /** Usage at one price, or its corrections. */
@@ -81,7 +77,7 @@ export interface PriceLine {
 /** From the events themselves, because each has its own price. The largest lines, in order. */
 export function selectPriceLines(
   { orgId, livemode }: AccountId,
-  { from, to }: Month,
+  { from, to }: Range,
   productIds: readonly string[],
   limit: number,
 ): SQL {
@@ -111,11 +107,11 @@ export function selectPriceLines(
 }
 
 /** By product and metric, also what cost no credits. */
-export const selectTotals = (id: AccountId, { from }: Pick<Month, 'from'>): SQL => sql`
+export const selectTotals = (id: AccountId, { from }: Pick<Range, 'from'>): SQL => sql`
   select t.product_id::text as "productId", t.metric, trim_scale(t.quantity)::text as quantity
   from usage_totals t where ${ownRows('t', id)} and t.period = ${from.toISOString().slice(0, 10)}::date`;
 
-export const readTotals = (orm: Orm, id: AccountId, month: Pick<Month, 'from'>) =>
+export const readTotals = (orm: Orm, id: AccountId, month: Pick<Range, 'from'>) =>
   selectRows<{ productId: string; metric: string; quantity: string }>(orm, selectTotals(id, month));
 
 export interface MonthFacts {
@@ -130,7 +126,7 @@ export interface MonthFacts {
   hasEvents: boolean;
 }
 
-export const selectMonthFacts = (id: AccountId, { from, to }: Month, since: Date): SQL => sql`
+export const selectMonthFacts = (id: AccountId, { from, to }: Range, since: Date): SQL => sql`
   select o.name, o.slug, o.may_correct as "mayCorrect", ${timeText(sql`least(o.created_at,
       (select min(starts_at) from credit_grants g where ${ownRows('g', id)}),
       (select min(period) from usage_totals u where ${ownRows('u', id)})::timestamp at time zone 'UTC')`)} as "startsAt",
@@ -145,7 +141,7 @@ export const selectMonthFacts = (id: AccountId, { from, to }: Month, since: Date
     ) as "hasEvents"
   from organizations o where o.id = ${id.orgId}::uuid`;
 
-export const readMonthFacts = async (orm: Orm, id: AccountId, month: Month, since: Date) =>
+export const readMonthFacts = async (orm: Orm, id: AccountId, month: Range, since: Date) =>
   (await selectRow<MonthFacts>(orm, selectMonthFacts(id, month, since)))!;
 
 export const listProductNames = async (orm: Orm, ids: readonly string[]) => {

@@ -8,7 +8,7 @@ import type { CreditEntryKind } from '../../credits/table.js';
 import { OLD_PAST_MS } from '../../ingestion/batch.js';
 import { closingOf } from '../closing.js';
 import { addMonths, monthPeriod, type Period } from '../period.js';
-import { balanceOf, effectOf, negate, total } from './ledger.js';
+import { balanceOf, effectOf, negate, SNAPSHOT, total } from './ledger.js';
 import { readInTime } from './queries.js';
 import { nameOfGrant } from './view.js';
 import {
@@ -42,54 +42,51 @@ export type Statement = Awaited<ReturnType<typeof readStatement>>;
  * @throws AppError for a month without a statement
  */
 export const readStatement = (orm: Orm, id: AccountId, month: Period, now: Date, maxLines: number) =>
-  orm.transaction(
-    async (tx) => {
-      const since = new Date(monthOf(now.getTime() - OLD_PAST_MS));
-      const facts = await readMonthFacts(tx, id, month, since);
-      requireMonth(month, facts, now);
-      const entries = await readAllEntries(tx, id, month, now);
-      const begun = await readBegun(tx, id, month, now);
-      const unused = new Set(begun.filter(({ isUnused }) => isUnused).map((grant) => grant.id));
-      const used = entries.sums.filter(({ grantId }) => !unused.has(grantId));
-      const grants = begun.filter(({ isUnused }) => !isUnused);
-      const isLater = ({ startsAt }: { startsAt: string }) => Date.parse(startsAt) >= month.to.getTime();
-      const own = used.filter((sum) => !sum.isLater);
-      const ofKind = (...kinds: CreditEntryKind[]) => own.filter(({ kind }) => kinds.includes(kind));
-      const effect = (...kinds: CreditEntryKind[]) => total(ofKind(...kinds).map(effectOf));
-      const closing = total([
-        entries.balance,
-        ...used.filter((sum) => sum.isLater).map((sum) => negate(effectOf(sum))),
-        ...grants.filter(isLater).map(({ amount }) => negate(amount)),
-      ]);
-      const granted = grants.filter((grant) => !isLater(grant));
-      const opening = total([
-        closing,
-        ...own.map((sum) => negate(effectOf(sum))),
-        ...granted.map(({ amount }) => negate(amount)),
-      ]);
-      const burned = ofKind('burn', 'return');
-      return {
-        organization: facts.name,
-        number: `${facts.slug}/${month.from.toISOString().slice(0, 7)}`,
-        month,
-        startsAt: new Date(facts.startsAt),
-        outlook: outlookOf(month, facts, now),
-        ...(await readLines(tx, id, month, burned, maxLines)),
-        cost: costOf(own),
-        usage: negate(costOf(own)),
-        payments: paymentsOf(burned),
-        overdraft: negate(total(burned.filter(isOverdraft).map(effectOf))),
-        opening,
-        granted: granted.map((grant) => ({ ...grant, name: nameOfGrant(grant) })),
-        expired: effect('expire'),
-        forfeited: effect('void'),
-        forgiven: effect('forgive'),
-        repaid: total(ofKind('repay').map(({ amount }) => amount)),
-        closing,
-      };
-    },
-    { isolationLevel: 'repeatable read', accessMode: 'read only' },
-  );
+  orm.transaction(async (tx) => {
+    const since = new Date(monthOf(now.getTime() - OLD_PAST_MS));
+    const facts = await readMonthFacts(tx, id, month, since);
+    requireMonth(month, facts, now);
+    const entries = await readAllEntries(tx, id, month, now);
+    const begun = await readBegun(tx, id, month, now);
+    const unused = new Set(begun.filter(({ isUnused }) => isUnused).map((grant) => grant.id));
+    const used = entries.sums.filter(({ grantId }) => !unused.has(grantId));
+    const grants = begun.filter(({ isUnused }) => !isUnused);
+    const isLater = ({ startsAt }: { startsAt: string }) => Date.parse(startsAt) >= month.to.getTime();
+    const own = used.filter((sum) => !sum.isLater);
+    const ofKind = (...kinds: CreditEntryKind[]) => own.filter(({ kind }) => kinds.includes(kind));
+    const effect = (...kinds: CreditEntryKind[]) => total(ofKind(...kinds).map(effectOf));
+    const closing = total([
+      entries.balance,
+      ...used.filter((sum) => sum.isLater).map((sum) => negate(effectOf(sum))),
+      ...grants.filter(isLater).map(({ amount }) => negate(amount)),
+    ]);
+    const granted = grants.filter((grant) => !isLater(grant));
+    const opening = total([
+      closing,
+      ...own.map((sum) => negate(effectOf(sum))),
+      ...granted.map(({ amount }) => negate(amount)),
+    ]);
+    const burned = ofKind('burn', 'return');
+    return {
+      organization: facts.name,
+      number: `${facts.slug}/${month.from.toISOString().slice(0, 7)}`,
+      month,
+      startsAt: new Date(facts.startsAt),
+      outlook: outlookOf(month, facts, now),
+      ...(await readLines(tx, id, month, burned, maxLines)),
+      cost: costOf(own),
+      usage: negate(costOf(own)),
+      payments: paymentsOf(burned),
+      overdraft: negate(total(burned.filter(isOverdraft).map(effectOf))),
+      opening,
+      granted: granted.map((grant) => ({ ...grant, name: nameOfGrant(grant) })),
+      expired: effect('expire'),
+      forfeited: effect('void'),
+      forgiven: effect('forgive'),
+      repaid: total(ofKind('repay').map(({ amount }) => amount)),
+      closing,
+    };
+  }, SNAPSHOT);
 
 function requireMonth(month: Period, { startsAt }: MonthFacts, now: Date): void {
   if (month.from > now) throw fieldError('month', `must not be after ${formatMonth(now)}, the current month`);

@@ -180,10 +180,10 @@ export type ProjectedGrant = Pick<
   'status' | 'remaining' | 'startsAt' | 'expiresAt' | 'rolloverDays' | 'productSlugs'
 >;
 
-interface ProjectedCredits extends Pick<Credits, 'balance'> {
+type ProjectedCredits = Pick<Credits, 'balance'> & {
   overdrafts: readonly unknown[];
-  grants: readonly ProjectedGrant[];
-}
+  grants: ProjectedGrant[];
+};
 
 /** Grants that a plan has yet to make. */
 interface Refills {

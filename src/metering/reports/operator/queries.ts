@@ -63,13 +63,9 @@ const hasDimensions = ({ byDimension, where = [] }: SumParts): boolean =>
  * as a separate part.
  */
 function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
-  const { from, to, granularity, livemode, productId, after } = range;
+  const { from, to, granularity, livemode, after } = range;
   const fromTime = sql`${from.toISOString()}::timestamptz`;
-  const lastDay = new Date(to.getTime() - 1).toISOString().slice(0, 10);
-  const ofProduct = productId === undefined ? sql`` : sql`and u.product_id = ${productId}::uuid`;
-  const totals = sql`${t('usage_totals')} u
-      cross join lateral (select slug from ${t('products')} where id = u.product_id limit 1) p
-      where u.org_id = o.id and u.period between ${monthOf(from.getTime())}::date and ${lastDay}::date and u.livemode = ${livemode} ${ofProduct}`;
+  const totals = totalsOf(range, t);
   // Monthly sums are stored, but sums by API key exist only by hour.
   const hasMonthlySums =
     granularity === 'month' || (granularity === 'total' && isMonthStart(from) && isMonthStart(to));
@@ -81,10 +77,6 @@ function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
       from ${totals}
       group by 1, 2, 3`;
   }
-  const start =
-    granularity === 'month'
-      ? sql`date_trunc('month', hour at time zone 'UTC') at time zone 'UTC'`
-      : sql`date_bin(make_interval(secs => ${stepMsOf(granularity, from, to) / 1000}), hour, ${fromTime})`;
   const value =
     byDimension === undefined
       ? sql`null::text`
@@ -103,7 +95,7 @@ function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
       select s.product, h.*
       from (select distinct u.product_id, p.slug as product from ${totals} ${isBehind ?? sql``}) s
       cross join lateral (
-        select ${start} as start, metric, sum(quantity) as quantity, sum(events) as events${columns}
+        select ${startOf(range, sql`hour`)} as start, metric, sum(quantity) as quantity, sum(events) as events${columns}
         from ${t('usage_hours')}
         where org_id = o.id and product_id = s.product_id and livemode = ${livemode}
           and hour >= ${first} and hour < ${to.toISOString()}::timestamptz${sql.join(isWanted)}${isOfKeys}
@@ -116,27 +108,17 @@ export const MAX_SUBJECTS = 100;
 
 /** The subjects with the largest sums in the range, then all others together. */
 function subjectSumsOf(range: SumRange, t: GroupTables, subject: string | undefined): SQL {
-  const { from, to, granularity, livemode, productId } = range;
-  const start =
-    granularity === 'month'
-      ? sql`date_trunc('month', slot at time zone 'UTC') at time zone 'UTC'`
-      : sql`date_bin(make_interval(secs => ${stepMsOf(granularity, from, to) / 1000}), slot, ${from.toISOString()}::timestamptz)`;
-  const lastDay = new Date(to.getTime() - 1).toISOString().slice(0, 10);
+  const { from, to, livemode } = range;
   return sql`
       select s.product, h.*
-      from (
-        select distinct u.product_id, p.slug as product from ${t('usage_totals')} u
-        cross join lateral (select slug from ${t('products')} where id = u.product_id limit 1) p
-        where u.org_id = o.id and u.period between ${monthOf(from.getTime())}::date and ${lastDay}::date and u.livemode = ${livemode}
-          ${productId === undefined ? sql`` : sql`and u.product_id = ${productId}::uuid`}
-      ) s
+      from (select distinct u.product_id, p.slug as product from ${totalsOf(range, t)}) s
       cross join lateral (
         select start, metric, sum(quantity) as quantity, sum(events) as events, case when place <= ${MAX_SUBJECTS} then subject end as value,
           place > ${MAX_SUBJECTS} as is_other
         from (
           select *, dense_rank() over (partition by metric order by total desc, subject) as place
           from (
-            select ${start} as start, metric, subject, sum(quantity) as quantity, sum(events) as events,
+            select ${startOf(range, sql`slot`)} as start, metric, subject, sum(quantity) as quantity, sum(events) as events,
               sum(sum(quantity)) over (partition by metric, subject) as total
             from ${t('usage_subjects')}
             where org_id = o.id and product_id = s.product_id and livemode = ${livemode}
@@ -149,18 +131,28 @@ function subjectSumsOf(range: SumRange, t: GroupTables, subject: string | undefi
       ) h`;
 }
 
-const stepMsOf = (granularity: 'hour' | 'day' | 'total', from: Date, to: Date): number =>
-  ({ hour: HOUR_MS, day: DAY_MS, total: to.getTime() - from.getTime() })[granularity];
+/** With the slug of each product `p`. */
+function totalsOf({ from, to, livemode, productId }: SumRange, t: GroupTables): SQL {
+  const lastDay = new Date(to.getTime() - 1).toISOString().slice(0, 10);
+  const ofProduct = productId === undefined ? sql`` : sql`and u.product_id = ${productId}::uuid`;
+  return sql`${t('usage_totals')} u
+      cross join lateral (select slug from ${t('products')} where id = u.product_id limit 1) p
+      where u.org_id = o.id and u.period between ${monthOf(from.getTime())}::date and ${lastDay}::date and u.livemode = ${livemode} ${ofProduct}`;
+}
+
+/** The step in which a time lies. */
+function startOf({ from, to, granularity }: SumRange, at: SQL): SQL {
+  if (granularity === 'month') return sql`date_trunc('month', ${at} at time zone 'UTC') at time zone 'UTC'`;
+  const stepMs = { hour: HOUR_MS, day: DAY_MS, total: to.getTime() - from.getTime() }[granularity];
+  return sql`date_bin(make_interval(secs => ${stepMs / 1000}), ${at}, ${from.toISOString()}::timestamptz)`;
+}
 
 /** Minus credits given back by corrections. Ledger entries carry the hour of the usage. */
-function creditsOf({ from, to, granularity, livemode, productId }: SumRange, t: GroupTables): SQL {
+function creditsOf(range: SumRange, t: GroupTables): SQL {
+  const { from, to, livemode, productId } = range;
   const fromTime = sql`${from.toISOString()}::timestamptz`;
-  const start =
-    granularity === 'month'
-      ? sql`date_trunc('month', e.hour at time zone 'UTC') at time zone 'UTC'`
-      : sql`date_bin(make_interval(secs => ${stepMsOf(granularity, from, to) / 1000}), e.hour, ${fromTime})`;
   return sql`
-      select e.product_id, ${start} as start, sum(case e.kind when 'burn' then e.amount else -e.amount end) as credits
+      select e.product_id, ${startOf(range, sql`e.hour`)} as start, sum(case e.kind when 'burn' then e.amount else -e.amount end) as credits
       from ${t('credit_entries')} e
       where e.org_id = o.id and e.livemode = ${livemode} and e.at >= ${fromTime} - interval '1 hour'
         and e.hour >= ${fromTime} and e.hour < ${to.toISOString()}::timestamptz and e.kind in ('burn', 'return')
