@@ -457,6 +457,11 @@ it('at 1280×800, all brackets and the button of a resting order are in view', a
   await bid.click();
   await page.getByRole('heading', { name: `Buy 2 YES at ${price}¢ or less` }).waitFor();
   expect(await page.getByLabel('Order type').inputValue()).toBe('good_till_time');
+  // Where the ticket covers the market, the book stays below it.
+  await page.setViewportSize({ width: 900, height: 800 });
+  expect(await page.locator('.ladder').isVisible()).toBe(false);
+  const ticket = page.locator('.desk-ticket');
+  await expect.poll(async () => (await book.boundingBox())!.y).toBeGreaterThan(await bottomOf(ticket));
 });
 
 it('an order does not change by itself while the pointer is in its ticket', async () => {
