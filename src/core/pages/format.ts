@@ -61,7 +61,7 @@ export function roundFigures(column: readonly string[]): (decimal: string) => st
 
 /** @param column the totals shown with it */
 export const formatFigure = (decimal: string, column: readonly string[] = []): string =>
-  formatQuantity(roundFigures(column)(decimal)).replace(/^</, '&lt;');
+  formatQuantity(roundFigures(column)(decimal)).replace(/^<0/, '&lt;0');
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 

@@ -64,4 +64,7 @@ it('totals in one column all have two decimals if one has decimals', () => {
   const format = (decimal: string) => formatFigure(decimal, column);
   expect(column.map(format)).toEqual(['2,153.00', '635.78', '0', '−3.00']);
   expect(formatFigure('2153', ['2153', '635'])).toBe('2,153');
+  expect(formatFigure('0.001')).toBe('&lt;0.01');
+  expect(formatFigure('1234567.125')).toBe('1,234,567.13');
+  expect(formatFigure('12345678901.125')).not.toContain('&lt;');
 });

@@ -125,7 +125,7 @@ it('explains a month with two prices, a correction, an expiry and a late event',
     return answer.text.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ');
   };
   expect(await ask('void')).toMatch(
-    /This event 30 calls 0 calls Its credits 60 credits 0 credits .* Credits left 31 credits 91 credits Nothing has changed yet/,
+    /This event 30 calls 0 calls Its credits 60 credits 0 credits .* Credits left 31 credits 91 credits Reason Wrong Nothing has changed yet/,
   );
   expect(await ask('amend', '1')).toMatch(
     /This event 30 calls 1 call Its credits 60 credits 2 credits .* Credits left 31 credits 89 credits/,

@@ -128,7 +128,13 @@ export function toEntryView({
     /** The events that the entry sums up. */
     events:
       productSlug !== null && (kind === 'burn' || kind === 'return')
-        ? { product: productSlug, range: 'day', date: hour.slice(0, 10), hour: hour.slice(11, 13), event }
+        ? {
+            product: productSlug,
+            range: 'day',
+            date: hour.slice(0, 10),
+            hour: hour.slice(11, 13),
+            event: event ?? '',
+          }
         : undefined,
     sign: isUndone && sign !== '' ? (sign === '+' ? '−' : '+') : sign,
     amount: amount.replace('-', ''),
