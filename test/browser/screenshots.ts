@@ -37,11 +37,11 @@ const parts: Record<string, Record<string, Part>> = {
     '-phone': { from: '#usage > .stack-wide', ...onPhone },
   },
   markets: {
-    '': { from: '.desk-market', width: 470, height: 390 },
+    '': { from: '.desk-market', width: 452, height: 366 },
     '-phone': { from: ':has(> #opportunities)', ...onPhone },
   },
   customers: {
-    '': { from: '.page-head', width: 671, height: 557 },
+    '': { from: 'table', width: 511, height: 438 },
     '-phone': { from: 'table', ...onPhone },
   },
 };
