@@ -41,7 +41,7 @@ const parts: Record<string, Record<string, Part>> = {
     '-phone': { from: ':has(> #opportunities)', ...onPhone },
   },
   customers: {
-    '': { from: 'table', width: 511, height: 438 },
+    '': { from: 'table', width: 511, height: 449 },
     '-phone': { from: 'table', ...onPhone },
   },
 };
