@@ -24,12 +24,13 @@ const LISTED = 25;
 const schemaOf = (signals: readonly { id: string }[], columns: readonly CustomerColumn[]) =>
   z.object({
     search: text(254).optional(),
+    plan: z.string().optional().catch(undefined),
     page: z.coerce.number().int().min(1).max(9999).catch(1),
     signal: z
       .enum(signals.map(({ id }) => id))
       .optional()
       .catch(undefined),
-    sort: z.enum(columns.flatMap(({ id }) => [id, `-${id}`])).catch(FIRST),
+    sort: z.enum(columns.flatMap(sortsOf)).catch(FIRST),
   });
 
 export function customerPages(deps: CustomerDeps): Router {
@@ -57,27 +58,36 @@ function createList(deps: CustomerDeps, readAll: ReadAll) {
   const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
   const columns: CustomerColumn[] = [
     { id: 'name', label: 'Customer' },
-    { id: 'attention', label: 'Attention', isLargestFirst: true },
+    { id: 'attention', label: 'Attention', isOneWay: true },
     ...summaries.flatMap((summary) => summary.columns),
   ];
+  const planFilter = summaries.find(({ plans }) => plans)?.plans;
   const schema = schemaOf([...signals, ...otherStates], columns);
 
-  const readFacts = (query: FormFields) => {
+  const readFacts = async (query: FormFields) => {
     const isSorted = query.sort !== undefined && !['name', '-name', FIRST].includes(String(query.sort));
-    return readAll(isSorted || signals.some(({ id }) => id === query.signal));
+    const all = await readAll(isSorted || signals.some(({ id }) => id === query.signal));
+    return { all, plans: (await planFilter?.list(db.orm)) ?? [] };
   };
 
-  function readChoice(query: FormFields, all: AllFacts | undefined) {
-    const { search, page, signal: id, sort } = parseQueryForm(schema, query);
+  function readChoice(query: FormFields, { all, plans }: Awaited<ReturnType<typeof readFacts>>) {
+    const { search, page, signal: id, plan: slug, sort } = parseQueryForm(schema, query);
     const facts = all?.facts ?? [];
     const signal = signals.find((one) => one.id === id);
+    const plan = plans.find(({ value }) => value === slug);
     const column = sort.replace('-', '');
     const filter = {
       state: otherStates.find((state) => state.id === id)?.id ?? 'current',
       search: search?.trim() || undefined,
       found: search && all ? listFound(all.words, search.trim().toLowerCase()) : undefined,
       ids: signal && listSignalled(facts, signal.id),
+      isOnPlan: plan && planFilter?.isOn(plan.value),
     };
+    const conditions = [
+      ...(filter.search === undefined ? [] : [`No customers match “${filter.search}”`]),
+      ...(id === 'archived' ? ['No archived customers'] : []),
+      ...[signal, plan].flatMap((chosen) => (chosen ? [`No customers under “${chosen.label}”`] : [])),
+    ];
     const ranks = column === 'name' ? undefined : toRanks(facts, column, sort !== column);
     const compare = compareKeys(sort !== column);
     async function read(range: { offset: number; limit: number }, withTrends: boolean) {
@@ -89,7 +99,15 @@ function createList(deps: CustomerDeps, readAll: ReadAll) {
         column === 'name' ? views : views.toSorted((a, b) => compare(a.keys[column], b.keys[column]));
       return { rows, hasMore };
     }
-    return { page, sort, column, shown: { search: filter.search, signal: id }, read };
+    const shown = { search: filter.search, signal: id, plan: plan?.value };
+    return {
+      page,
+      sort,
+      column,
+      shown,
+      empty: conditions.length > 1 ? 'No customers match' : conditions[0],
+      read,
+    };
   }
   return { signals, columns, readFacts, readChoice };
 }
@@ -100,21 +118,25 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
-    const all = await readFacts(query);
+    const facts = await readFacts(query);
+    const { all, plans } = facts;
     const { form, result } = await tryQuery(res, query, async () => {
-      const { page, sort, column, shown, read } = readChoice(query, all);
+      const { page, sort, column, shown, empty, read } = readChoice(query, facts);
       const { rows, hasMore } = await read({ offset: (page - 1) * LISTED, limit: LISTED }, true);
       const ordered = { ...shown, sort: sort === FIRST ? undefined : sort };
       const to = (asked: Query) => toAddress(CONSOLE, { ...ordered, ...asked });
       return {
         customers: rows.map((view) => ({ ...view, href: addressOf(view.slug) })),
-        headers: columns.map(({ id: own, label, isNumber, isLargestFirst }) => ({
+        headers: columns.map(({ id: own, label, isNumber, isLargestFirst, isOneWay }) => ({
           ...(isNumber ? { number: label } : { label }),
           sort: {
             order: own !== column ? undefined : sort === own ? 'ascending' : 'descending',
-            href: to({ sort: (own === column ? sort === own : isLargestFirst) ? `-${own}` : own }),
+            href: to({
+              sort: isOneWay || (own === column ? sort === own : isLargestFirst) ? `-${own}` : own,
+            }),
           },
         })),
+        empty,
         csvHref: toAddress(`${CONSOLE}/customers.csv`, ordered),
         count: hasMore ? undefined : (page - 1) * LISTED + rows.length,
         pager: {
@@ -129,6 +151,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
       form,
       result,
       signals: [...signals, ...otherStates],
+      plans,
       sorts: columns.flatMap(toSorts),
       cells: summaries.map(({ view }) => view),
       tiles:
@@ -136,10 +159,13 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
         toTiles(summaries, all).map(({ query: asked, ...tile }) => ({
           ...tile,
           href: toAddress(CONSOLE, asked),
-          isCurrent: query.search === undefined && asked.signal === query.signal && asked.sort === query.sort,
+          isCurrent:
+            !('search' in query || 'plan' in query) &&
+            asked.signal === query.signal &&
+            asked.sort === query.sort,
         })),
       readAt: all && new Date(all.atMs),
-      isFiltered: ['search', 'signal'].some((name) => name in query),
+      isFiltered: ['search', 'signal', 'plan'].some((name) => name in query),
     });
   });
 
@@ -204,10 +230,13 @@ function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) 
   };
 }
 
-const toSorts = ({ id, label }: CustomerColumn) => [
-  { value: id, label: `${label} ↑` },
-  { value: `-${id}` === FIRST ? '' : `-${id}`, label: `${label} ↓` },
-];
+const sortsOf = ({ id, isOneWay }: CustomerColumn) => (isOneWay ? [`-${id}`] : [id, `-${id}`]);
+
+const toSorts = (column: CustomerColumn) =>
+  sortsOf(column).map((sort) => ({
+    value: sort === FIRST ? '' : sort,
+    label: `${column.label} ${sort === column.id ? '↑' : '↓'}`,
+  }));
 
 type Key = SortedFacts['keys'][string];
 

@@ -31,6 +31,8 @@ export interface CustomerFilter {
   found?: readonly string[] | undefined;
   /** Default: all. */
   ids?: readonly string[] | undefined;
+  /** A condition for the rows `o` of organizations. */
+  isOnPlan?: SQL | undefined;
   state: 'current' | 'archived' | 'all';
 }
 
@@ -69,7 +71,7 @@ export interface CustomerRange {
 export const listCustomers = async (
   orm: Orm,
   nowMs: number,
-  { search, found, ids, state }: CustomerFilter,
+  { search, found, ids, isOnPlan = sql`true`, state }: CustomerFilter,
   { offset = 0, limit, ranks, isReversed }: CustomerRange,
 ): Promise<{ customers: Customer[]; hasMore: boolean }> => {
   const isListed = ids ? sql`o.id = any (${textArray(ids)}::uuid[])` : sql`true`;
@@ -79,7 +81,7 @@ export const listCustomers = async (
   const rows = await readCustomers(
     orm,
     nowMs,
-    sql`${ranked ?? sql``} where ${isListed} and ${isInState(state)} and ${matches(search, found)}
+    sql`${ranked ?? sql``} where ${isListed} and ${isOnPlan} and ${isInState(state)} and ${matches(search, found)}
       order by ${ranked ? sql`r.rank nulls last,` : sql``} ${byName(isReversed)} offset ${offset} limit ${limit + 1}`,
   );
   return { customers: rows.slice(0, limit), hasMore: rows.length > limit };

@@ -1,3 +1,4 @@
+import type { SQL } from 'drizzle-orm';
 import type { Part } from '../accounts/audit/wording.js';
 import type { Source } from '../accounts/identity/source.js';
 import type { Orm, Tx } from '../core/db/client.js';
@@ -27,6 +28,8 @@ export interface CustomerSummary {
   /** Renders a customer's figures. */
   header: string;
   signals: readonly Signal[];
+  /** Also filter the list, with a condition for the rows `o` of organizations. */
+  plans?: { list(orm: Orm): Promise<{ value: string; label: string }[]>; isOn(value: string): SQL };
   /** In one statement for each shard group. */
   read(
     db: Context['db'],
@@ -58,6 +61,8 @@ export interface CustomerColumn {
   isNumber?: true;
   /** At the first click on its header. */
   isLargestFirst?: true;
+  /** Sorted by it, the largest always come first. */
+  isOneWay?: true;
 }
 
 export interface Tile {

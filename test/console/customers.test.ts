@@ -435,6 +435,7 @@ describe('the list of customers', () => {
       share: [b, a, c],
       '-share': [a, b, c],
       '-month': [b, a, c],
+      month: [c, a, b],
       left: [b, a, c],
       '-left': [a, b, c],
       end: [b, a, c],
@@ -463,6 +464,12 @@ describe('the list of customers', () => {
       /a day · <a href="[^"]+\/credits\/grant">Grant credits</,
     );
     expect(row).toMatch(/>[\d.]+ a day</);
+    // The most urgent always come first.
+    const calmLast = await open('/console?search=sorted&sort=attention');
+    expect(slugsOn(calmLast)).toEqual(slugsOn(await open('/console?search=sorted')));
+    expect(calmLast).not.toContain('Attention ↑');
+    for (const path of ['/console?sort=name', '/console'])
+      expect(await open(path)).toMatch(/href="\/console(\?sort=-attention)?">Attention</);
     const startsAt = new Date(clock.now() + DAY_MS / 2);
     await addGrant(db, half.id, { amount: '1500', startsAt }, new Date(clock.now()));
     const day = startsAt.toLocaleDateString('en-GB', {
@@ -470,7 +477,7 @@ describe('the list of customers', () => {
       month: 'short',
       timeZone: 'UTC',
     });
-    expect(await open(`/console?search=${b}`)).toContain(`with 1,500 on ${day}`);
+    expect(await open(`/console?search=${b}`)).toMatch(new RegExp(`>[\\d.]+ a day · with 1,500 on ${day}<`));
     operator = await signedInOperator(service);
   });
 
@@ -493,7 +500,7 @@ describe('the list of customers', () => {
     service.clock.advance(2 * DAY_MS);
     operator = await signedInOperator(service);
     for (const path of [`/console?search=${slug}`, `/console/customers/${slug}`])
-      expect(await open(path)).toMatch(/Covered by the plan.*?>\s*100 on \d+ \w+</s);
+      expect(await open(path)).toMatch(/Covered by the plan.*?>\s*[\d.]+ a day · 100 on \d+ \w+</s);
     expect(await open(`/console/customers/${slug}/credits`)).toContain('the plan covers the usage.');
     await send(30);
     service.clock.advance(DAY_MS);
@@ -503,6 +510,66 @@ describe('the list of customers', () => {
     // 33 credits in three days at most, and 67 are left.
     expect(Date.parse(end![1]!) - clock.now()).toBeLessThan(7 * DAY_MS);
     operator = await signedInOperator(service);
+  });
+
+  it('shows customers of a plan, or of none, among those that the other filters find', async () => {
+    const { db, clock } = service.context;
+    const [on, off, ended, near] = [
+      await customer(),
+      await customer(),
+      await customer(),
+      await customer({ used: '9', cap: '10' }),
+    ];
+    const plan = uniqueSlug('chosen');
+    await post('/console/new-plan', {
+      name: `Chosen ${plan}`,
+      slug: plan,
+      definition: 'entitlements: []',
+      step: 'save',
+    });
+    for (const { id, slug } of [on, ended, near, off]) {
+      await db.orm
+        .update(organizations)
+        .set({ name: `planned ${slug}` })
+        .where(eq(organizations.id, id));
+      if (slug !== off.slug)
+        expect((await post(`/console/customers/${slug}/plan`, { plan, step: 'save' })).status).toBe(303);
+    }
+    await db.orm
+      .update(organizationPlans)
+      .set({ endedAt: new Date(clock.now()) })
+      .where(eq(organizationPlans.orgId, ended.id));
+    const found = async (query: string) => slugsOn(await openLater(`/console?${query}`)).sort();
+    expect(await found(`plan=${plan}`)).toEqual([on.slug, near.slug].sort());
+    expect(await found(`plan=${plan}&signal=near`)).toEqual([near.slug]);
+    expect(await found(`plan=${plan}&search=${on.slug}`)).toEqual([on.slug]);
+    expect(await found('plan=-&search=planned')).toEqual([off.slug, ended.slug].sort());
+    expect(await found('plan=unknown&search=planned')).toHaveLength(4);
+    const page = await open(`/console?plan=${plan}`);
+    expect(page).toMatch(new RegExp(`<option value="${plan}" selected>\\s*Chosen`));
+    expect(page).toContain(`href="/console?plan=${plan}&amp;sort=name"`);
+    expect(page).not.toContain('class="figure" aria-current');
+    const csv = /href="(\/console\/customers\.csv[^"]+)"/.exec(page)![1]!;
+    const { text } = await operator.browser.get(csv.replaceAll('&amp;', '&'), html);
+    expect(text.trim().split('\r\n')).toHaveLength(3);
+    expect(await open(`/console/plans/${plan}`)).toContain(`href="/console?plan=${plan}"`);
+  });
+
+  it('names the only condition that no customer meets', async () => {
+    const plan = uniqueSlug('lonely');
+    await post('/console/new-plan', { name: plan, slug: plan, definition: 'entitlements: []', step: 'save' });
+    for (const [query, words] of [
+      ['signal=archived', 'No archived customers'],
+      [`plan=${plan}`, `No customers under “${plan}”`],
+      ['search=zzzzz', 'No customers match “zzzzz”'],
+      [`plan=${plan}&signal=archived`, 'No customers match'],
+      ['page=900', 'No customers on this page'],
+    ])
+      expect(await open(`/console?${query}`)).toContain(`<h2>${words}</h2>`);
+    await database.db.orm.delete(webhookEndpoints);
+    expect(await openLater('/console?signal=webhooks')).toContain(
+      '<h2>No customers under “Webhooks failing”</h2>',
+    );
   });
 
   it('leads the page of a customer with its own usage and latest changes', async () => {
@@ -678,7 +745,9 @@ it('creates a customer, but never the same one twice', async () => {
   const email = 'owner@polaris.example';
   const invited = await post('/console/new-customer', { name: 'Polaris', slug: 'polaris', email });
   expect(invited.text).toMatch(/class="alert"\s+data-tone="good"[^]*?Polaris was created\./);
-  expect(invited.text).toContain('primary" href="/console/customers/polaris"><span>Open <bdi>Polaris</bdi></span></a>');
+  expect(invited.text).toContain(
+    'primary" href="/console/customers/polaris"><span>Open <bdi>Polaris</bdi></span></a>',
+  );
   const form = await open('/console/new-customer');
   expect(form).not.toContain('Positions stay until they settle');
   expect(await open('/console/customers/polaris/settings')).toMatch(

@@ -11,6 +11,7 @@ import {
   formatRounded,
   formatShare,
   formatShortDay,
+  toNamedOptions,
 } from '../../core/pages/format.js';
 import type { Context } from '../../core/http/context.js';
 import { ExactNumber } from '../../core/http/json.js';
@@ -24,6 +25,7 @@ import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readProductSums } from '../events/page-queries.js';
 import { listRefills } from '../plans/grants.js';
+import { listPlans } from '../plans/queries.js';
 import type { Definition } from '../plans/schema.js';
 import { balanceOf } from '../reports/credits/ledger.js';
 import { paceRange, project, type ProjectedGrant } from '../reports/credits/view.js';
@@ -35,6 +37,9 @@ import { findStripeProblem } from '../stripe/comparison.js';
 const NEAR = 0.8;
 const SOON_DAYS = 7;
 const SILENT_DAYS = 14;
+const LISTED_PLANS = 500;
+/** In place of a slug. */
+const NO_PLAN = '-';
 
 export const customerSummary: CustomerSummary = {
   columns: [
@@ -66,6 +71,16 @@ export const customerSummary: CustomerSummary = {
     { id: 'silent', label: `No events for ${SILENT_DAYS} days`, path: '/keys', urgency: 0 },
     { id: 'stripe', label: 'Shared Stripe customer', path: '', urgency: 1 },
   ],
+  plans: {
+    list: async (orm) => [
+      { value: NO_PLAN, label: 'No plan' },
+      ...toNamedOptions(await listPlans(orm, { after: undefined, limit: LISTED_PLANS })),
+    ],
+    isOn: (plan) =>
+      plan === NO_PLAN
+        ? sql`o.id not in (select org_id from organization_plans where ended_at is null)`
+        : sql`o.id in (select org_id from organization_plans where ended_at is null and plan = ${plan})`,
+  },
   async read({ shards }, nowMs, orgIds, withTrends) {
     const groups = await Promise.all(
       shards.groups.map((group) => group.select<FactsRow>((t) => selectFacts(t, nowMs, orgIds, withTrends))),
@@ -245,8 +260,8 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
   return {
     keys: {
       plan: plan?.toLowerCase(),
-      // Customers that burn no credits follow, by their events.
-      month: Number(burned) > 0 ? Number(burned) : use?.events ? -1 / (1 + use.events) : undefined,
+      // Customers that burn no credits come below, by their events.
+      month: Number(burned) || -1 / (1 + (credits ? 0 : (use?.events ?? 0))),
       share,
       left: credits && Number(credits.balance),
       end: credits?.isOut
@@ -352,10 +367,11 @@ function toCredits(
   };
 }
 
-/** The credits that begin before the end, otherwise how many are burned in a day. */
+/** How many credits are burned in a day, and those that begin before the end. */
 function toPace({ isCovered, refill, perDay }: NonNullable<ReturnType<typeof project>>): string {
-  if (!refill) return `${formatRounded(perDay)} a day`;
-  return `${isCovered ? '' : 'with '}${formatDecimal(refill.amount)} on ${formatShortDay(refill.at)}`;
+  const pace = `${formatRounded(perDay)} a day`;
+  if (!refill) return pace;
+  return `${pace} · ${isCovered ? '' : 'with '}${formatDecimal(refill.amount)} on ${formatShortDay(refill.at)}`;
 }
 
 const PANEL_PRODUCTS = 8;
