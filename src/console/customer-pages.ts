@@ -30,7 +30,7 @@ const schemaOf = (signals: readonly { id: string }[], columns: readonly Customer
       .enum(signals.map(({ id }) => id))
       .optional()
       .catch(undefined),
-    sort: z.enum(columns.flatMap(sortsOf)).catch(FIRST),
+    sort: z.enum(columns.flatMap(({ id }) => [id, `-${id}`])).catch(FIRST),
   });
 
 export function customerPages(deps: CustomerDeps): Router {
@@ -58,7 +58,7 @@ function createList(deps: CustomerDeps, readAll: ReadAll) {
   const signals = [...summaries.flatMap((summary) => summary.signals), ...ownSignals];
   const columns: CustomerColumn[] = [
     { id: 'name', label: 'Customer' },
-    { id: 'attention', label: 'Attention', isOneWay: true },
+    { id: 'attention', label: 'Attention', isLargestFirst: true },
     ...summaries.flatMap((summary) => summary.columns),
   ];
   const planFilter = summaries.find(({ plans }) => plans)?.plans;
@@ -83,11 +83,11 @@ function createList(deps: CustomerDeps, readAll: ReadAll) {
       ids: signal && listSignalled(facts, signal.id),
       isOnPlan: plan && planFilter?.isOn(plan.value),
     };
-    const conditions = [
-      ...(filter.search === undefined ? [] : [`No customers match “${filter.search}”`]),
-      ...(id === 'archived' ? ['No archived customers'] : []),
-      ...[signal, plan].flatMap((chosen) => (chosen ? [`No customers under “${chosen.label}”`] : [])),
-    ];
+    const [empty, ...others] = [
+      filter.search && `No customers match “${filter.search}”`,
+      id === 'archived' && 'No archived customers',
+      ...[signal, plan].map((chosen) => chosen && `No customers under “${chosen.label}”`),
+    ].filter(Boolean);
     const ranks = column === 'name' ? undefined : toRanks(facts, column, sort !== column);
     const compare = compareKeys(sort !== column);
     async function read(range: { offset: number; limit: number }, withTrends: boolean) {
@@ -100,14 +100,7 @@ function createList(deps: CustomerDeps, readAll: ReadAll) {
       return { rows, hasMore };
     }
     const shown = { search: filter.search, signal: id, plan: plan?.value };
-    return {
-      page,
-      sort,
-      column,
-      shown,
-      empty: conditions.length > 1 ? 'No customers match' : conditions[0],
-      read,
-    };
+    return { page, sort, column, shown, empty: others[0] ? 'No customers match' : empty, read };
   }
   return { signals, columns, readFacts, readChoice };
 }
@@ -118,22 +111,19 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
-    const facts = await readFacts(query);
-    const { all, plans } = facts;
+    const { all, plans } = await readFacts(query);
     const { form, result } = await tryQuery(res, query, async () => {
-      const { page, sort, column, shown, empty, read } = readChoice(query, facts);
+      const { page, sort, column, shown, empty, read } = readChoice(query, { all, plans });
       const { rows, hasMore } = await read({ offset: (page - 1) * LISTED, limit: LISTED }, true);
       const ordered = { ...shown, sort: sort === FIRST ? undefined : sort };
       const to = (asked: Query) => toAddress(CONSOLE, { ...ordered, ...asked });
       return {
         customers: rows.map((view) => ({ ...view, href: addressOf(view.slug) })),
-        headers: columns.map(({ id: own, label, isNumber, isLargestFirst, isOneWay }) => ({
+        headers: columns.map(({ id: own, label, isNumber, isLargestFirst }) => ({
           ...(isNumber ? { number: label } : { label }),
           sort: {
             order: own !== column ? undefined : sort === own ? 'ascending' : 'descending',
-            href: to({
-              sort: isOneWay || (own === column ? sort === own : isLargestFirst) ? `-${own}` : own,
-            }),
+            href: to({ sort: (own === column ? sort === own : isLargestFirst) ? `-${own}` : own }),
           },
         })),
         empty,
@@ -159,10 +149,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
         toTiles(summaries, all).map(({ query: asked, ...tile }) => ({
           ...tile,
           href: toAddress(CONSOLE, asked),
-          isCurrent:
-            !('search' in query || 'plan' in query) &&
-            asked.signal === query.signal &&
-            asked.sort === query.sort,
+          isCurrent: toAddress(CONSOLE, asked) === toAddress(CONSOLE, { ...query, page: undefined }),
         })),
       readAt: all && new Date(all.atMs),
       isFiltered: ['search', 'signal', 'plan'].some((name) => name in query),
@@ -220,7 +207,8 @@ const listFound = (words: AllFacts['words'], word: string): string[] =>
 function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) {
   const keyed = facts
     .flatMap((own) => [...own].map(([id, { keys }]) => ({ id, key: keys[column] })))
-    .filter(({ key }) => key !== undefined);
+    // Those that need no attention follow by name, whatever their number.
+    .filter(({ key }) => key !== undefined && (key !== 0 || column !== 'attention' || !isReversed));
   let rank = 0;
   const compare = compareKeys(isReversed);
   const sorted = keyed.toSorted((a, b) => compare(a.key, b.key));
@@ -230,13 +218,10 @@ function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) 
   };
 }
 
-const sortsOf = ({ id, isOneWay }: CustomerColumn) => (isOneWay ? [`-${id}`] : [id, `-${id}`]);
-
-const toSorts = (column: CustomerColumn) =>
-  sortsOf(column).map((sort) => ({
-    value: sort === FIRST ? '' : sort,
-    label: `${column.label} ${sort === column.id ? '↑' : '↓'}`,
-  }));
+const toSorts = ({ id, label }: CustomerColumn) => [
+  { value: id, label: `${label} ↑` },
+  { value: `-${id}` === FIRST ? '' : `-${id}`, label: `${label} ↓` },
+];
 
 type Key = SortedFacts['keys'][string];
 

@@ -31,7 +31,6 @@ export interface CustomerFilter {
   found?: readonly string[] | undefined;
   /** Default: all. */
   ids?: readonly string[] | undefined;
-  /** A condition for the rows `o` of organizations. */
   isOnPlan?: SQL | undefined;
   state: 'current' | 'archived' | 'all';
 }
@@ -116,20 +115,18 @@ const has = (count: number, thing: string): string => (count === 0 ? 'None' : fo
 
 /** Live keys that are in effect. */
 export async function readKeys(orm: Orm, { id }: { id: string }, nowMs: number) {
-  const row = await queryRow(orm)<{ count: number; at: string | null }>`
+  const { count, at } = (await queryRow(orm)<{ count: number; at: string | null }>`
     select count(*)::int as count, ${timeText(sql`max(last_used_at)`)} as at from api_keys
       where org_id = ${id}::uuid and livemode and revoked_at is null and service_key_id is null
-        and (expires_at is null or expires_at > ${toTime(nowMs)}::timestamptz)`;
-  const { count, at } = row!;
+        and (expires_at is null or expires_at > ${toTime(nowMs)}::timestamptz)`)!;
   if (at === null) return { state: has(count, 'live key'), note: count > 0 ? 'never called' : '' };
   return { state: has(count, 'live key'), note: 'last call', at: new Date(at) };
 }
 
 export async function readPeople(orm: Orm, { id }: { id: string }, nowMs: number) {
-  const row = await queryRow(orm)<{ members: number; invited: number }>`
+  const { members, invited } = (await queryRow(orm)<{ members: number; invited: number }>`
     select (select count(*)::int from memberships where org_id = ${id}::uuid) as members,
-      (select count(*)::int from invitations where org_id = ${id}::uuid and ${isOpenInvitation(nowMs)}) as invited`;
-  const { members, invited } = row!;
+      (select count(*)::int from invitations where org_id = ${id}::uuid and ${isOpenInvitation(nowMs)}) as invited`)!;
   return {
     state: has(members, 'member'),
     note: invited === 0 ? '' : formatCount(invited, 'open invitation'),
@@ -137,10 +134,9 @@ export async function readPeople(orm: Orm, { id }: { id: string }, nowMs: number
 }
 
 export async function readWebhooks(orm: Orm, { id }: { id: string }) {
-  const row = await queryRow(orm)<{ count: number; failing: number }>`
+  const { count, failing } = (await queryRow(orm)<{ count: number; failing: number }>`
     select count(*)::int as count, (count(*) filter (where ${isFailing}))::int as failing from webhook_endpoints
-      where org_id = ${id}::uuid`;
-  const { count, failing } = row!;
+      where org_id = ${id}::uuid`)!;
   const state = has(count, 'endpoint');
   if (failing > 0) return { state, note: `${failing} failing`, tone: 'bad' as const };
   return { state, note: count > 0 ? 'all delivered' : '' };

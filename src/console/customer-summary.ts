@@ -39,7 +39,12 @@ export interface CustomerSummary {
   ): Promise<Map<string, CustomerFacts>>;
   /** Above the list. */
   tiles(facts: readonly SortedFacts[]): Tile[];
-  panel?: { view: string; read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object> };
+  /** `aside` renders the same data beside the customer's states. */
+  panel?: {
+    view: string;
+    aside: string;
+    read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object>;
+  };
   /** The main changes, beside a customer's name. Relative to its page. */
   actions?: readonly { label: string; path: string }[];
   newCustomer?: NewCustomerPart;
@@ -61,8 +66,6 @@ export interface CustomerColumn {
   isNumber?: true;
   /** At the first click on its header. */
   isLargestFirst?: true;
-  /** Sorted by it, the largest always come first. */
-  isOneWay?: true;
 }
 
 export interface Tile {

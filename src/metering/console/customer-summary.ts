@@ -20,10 +20,12 @@ import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js'
 import { accountOf } from '../credits/statements.js';
 import { toUseTrend } from '../dashboard/overview.js';
 import { toCap } from '../entitlements/caps.js';
-import { readLimitViews, type LimitView } from '../entitlements/limit-view.js';
+import { readLimitViews } from '../entitlements/limit-view.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
+import { readEventPage } from '../events/events.js';
 import { readProductSums } from '../events/page-queries.js';
+import { toEventView } from '../reports/event-view.js';
 import { listRefills } from '../plans/grants.js';
 import { listPlans } from '../plans/queries.js';
 import type { Definition } from '../plans/schema.js';
@@ -37,9 +39,6 @@ import { findStripeProblem } from '../stripe/comparison.js';
 const NEAR = 0.8;
 const SOON_DAYS = 7;
 const SILENT_DAYS = 14;
-const LISTED_PLANS = 500;
-/** In place of a slug. */
-const NO_PLAN = '-';
 
 export const customerSummary: CustomerSummary = {
   columns: [
@@ -72,14 +71,12 @@ export const customerSummary: CustomerSummary = {
     { id: 'stripe', label: 'Shared Stripe customer', path: '', urgency: 1 },
   ],
   plans: {
-    list: async (orm) => [
-      { value: NO_PLAN, label: 'No plan' },
-      ...toNamedOptions(await listPlans(orm, { after: undefined, limit: LISTED_PLANS })),
-    ],
+    list: async (orm) => {
+      const plans = await listPlans(orm, { after: undefined, limit: 500 });
+      return toNamedOptions([{ slug: '-', name: 'No plan' }, ...plans]);
+    },
     isOn: (plan) =>
-      plan === NO_PLAN
-        ? sql`o.id not in (select org_id from organization_plans where ended_at is null)`
-        : sql`o.id in (select org_id from organization_plans where ended_at is null and plan = ${plan})`,
+      sql`${plan} = coalesce((select plan from organization_plans where org_id = o.id and ended_at is null), '-')`,
   },
   async read({ shards }, nowMs, orgIds, withTrends) {
     const groups = await Promise.all(
@@ -98,7 +95,7 @@ export const customerSummary: CustomerSummary = {
     ];
   },
   listMoments,
-  panel: { view: 'metering/console/use-panel', read: readUsePanel },
+  panel: { view: 'metering/console/use-panel', aside: 'metering/console/latest-events', read: readUsePanel },
   actions: [
     { label: 'Change plan', path: '/plan' },
     { label: 'Grant credits', path: '/credits/grant' },
@@ -369,17 +366,11 @@ function toCredits(
 
 /** How many credits are burned in a day, and those that begin before the end. */
 function toPace({ isCovered, refill, perDay }: NonNullable<ReturnType<typeof project>>): string {
-  const pace = `${formatRounded(perDay)} a day`;
-  if (!refill) return pace;
-  return `${pace} · ${isCovered ? '' : 'with '}${formatDecimal(refill.amount)} on ${formatShortDay(refill.at)}`;
+  const next = refill && `${formatDecimal(refill.amount)} on ${formatShortDay(refill.at)}`;
+  return `${formatRounded(perDay)} a day${next ? ` · ${isCovered ? '' : 'with '}${next}` : ''}`;
 }
 
 const PANEL_PRODUCTS = 8;
-const PANEL_SHARERS = 5;
-
-/** Nearest to being reached; among equals, one that blocks. */
-const findTightest = (limits: LimitView[]): LimitView | undefined =>
-  limits.toSorted((a, b) => b.share - a.share || Number(b.isBlock) - Number(a.isBlock))[0];
 
 /** Nearest to the cap first, with 30 days of usage, and the latest problem with Stripe. */
 async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
@@ -393,17 +384,19 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
     shown.map(({ productId, usageMetric: metric }) => ({ orgId, productId, livemode: true, metric })),
     now.getTime(),
   );
+  const { events } = await readEventPage(db.orm, { orgId, productIds, livemode: true }, { limit: 5 });
   const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
   return {
     stripeProblem: await findStripeProblem(db.orm, 'org_id', orgId),
     sharers: await queryRows(db.orm)`
-      ${sharers(sql`${orgId}::uuid`)} order by other.slug limit ${PANEL_SHARERS}`,
+      ${sharers(sql`${orgId}::uuid`)} order by other.slug limit 5`,
     month: now,
+    events: events.map(toEventView),
     hasMoreProducts: inEffect.length > PANEL_PRODUCTS,
     products: shown.map((product, i) => ({
       ...product,
       cap: toCap(product),
-      limit: findTightest(limits[i]!),
+      limits: limits[i]!,
       trend: toUseTrend(
         product.usageMetric,
         days.filter(({ productId }) => productId === product.productId),
