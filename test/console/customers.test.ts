@@ -499,6 +499,10 @@ describe('the list of customers', () => {
     await send(3);
     service.clock.advance(2 * DAY_MS);
     operator = await signedInOperator(service);
+    // The list would be too long with a tooltip for each bar.
+    const bar = /<title>\d+ \w+: 3<\/title><\/path>/;
+    expect(await open(`/console/customers/${slug}`)).toMatch(bar);
+    expect(await open(`/console?search=${slug}`)).not.toMatch(bar);
     for (const path of [`/console?search=${slug}`, `/console/customers/${slug}`])
       expect(await open(path)).toMatch(/Covered by the plan.*?>\s*[\d.]+ a day · 100 on \d+ \w+</s);
     expect(await open(`/console/customers/${slug}/credits`)).toContain('the plan covers the usage.');
@@ -578,6 +582,7 @@ describe('the list of customers', () => {
     const other = await customer({ used: '7777' });
     const limits = [
       { quantity: '20', window: 'calendar_day', enforcement: 'block' },
+      { quantity: '25', window: 'calendar_month', enforcement: 'warn' },
       { quantity: '30', window: 'P7D', enforcement: 'warn', per: 'subject' },
     ] as const;
     await db.orm
@@ -590,6 +595,8 @@ describe('the list of customers', () => {
     expect(text).not.toContain('name="marketAccess"');
     expect(text).toContain('aria-label="12 of 10 used"');
     expect(text).toContain('aria-label="0.0% of the limit used or held"');
+    for (const limit of ['20', '25']) expect(text).toMatch(new RegExp(`of ${limit} <bdi>`));
+    for (const effect of ['Blocks', 'Warns']) expect(text).toContain(effect);
     const granted = await open(`/console/customers/${own.slug}/entitlements`);
     expect(granted).toContain('aria-label="0.0% of the limit used or held"');
     expect(granted).toMatch(/Each subject, last 7\sdays: at most 30/);
@@ -631,9 +638,13 @@ describe('the list of customers', () => {
         marketAccess: 'none',
       });
     }
-    const [states, text] = (await open(`/console/customers/${own.slug}`))
+    const [states, latest, text] = (await open(`/console/customers/${own.slug}`))
       .split('id="states"')[1]!
-      .split('</section>') as [string, string];
+      .split('</section>') as [string, string, string];
+    expect(latest).toMatch(
+      new RegExp(`href="/console/customers/${own.slug}/usage\\?mode=live&amp;event=first"[^>]*><bdi>`),
+    );
+    expect(latest.match(/event=/g)).toHaveLength(1);
     expect(states.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ')).toMatch(
       /People None API keys 1 live key (?:never called|last call .+) Trading No access Webhooks 1 endpoint 1 failing/,
     );
