@@ -54,7 +54,6 @@ async function readAllFacts({ db, clock, summaries }: FactsDeps) {
   return { atMs, facts: [...facts, needs], words };
 }
 
-/** Customers that need no attention have no key. */
 function toNeeds(
   customer: Customer,
   summaries: readonly CustomerSummary[],
@@ -66,7 +65,7 @@ function toNeeds(
   );
   const sum = [...own, ...ofProducts].reduce((total, { urgency }) => total + 100 ** urgency, 0);
   const degree = Math.max(0, ...facts.map((all) => all.get(customer.id)?.degree ?? 0));
-  return { keys: { attention: sum ? sum + degree : undefined }, signals: own.map(({ id }) => id) };
+  return { keys: { attention: sum && sum + degree }, signals: own.map(({ id }) => id) };
 }
 
 const tones = ['bad', 'warn', 'info'];

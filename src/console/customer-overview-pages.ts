@@ -23,7 +23,7 @@ export function addOverview(router: Router, deps: CustomerDeps): void {
     const [panels, states, timeline] = await Promise.all([
       Promise.all(
         summaries.flatMap(({ panel }) =>
-          panel ? panel.read(deps, customer.id).then((data) => ({ view: panel.view, data })) : [],
+          panel ? panel.read(deps, customer.id).then((data) => ({ ...panel, data })) : [],
         ),
       ),
       Promise.all(

@@ -24,6 +24,7 @@ const LISTED = 25;
 const schemaOf = (signals: readonly { id: string }[], columns: readonly CustomerColumn[]) =>
   z.object({
     search: text(254).optional(),
+    plan: z.string().optional().catch(undefined),
     page: z.coerce.number().int().min(1).max(9999).catch(1),
     signal: z
       .enum(signals.map(({ id }) => id))
@@ -60,24 +61,33 @@ function createList(deps: CustomerDeps, readAll: ReadAll) {
     { id: 'attention', label: 'Attention', isLargestFirst: true },
     ...summaries.flatMap((summary) => summary.columns),
   ];
+  const planFilter = summaries.find(({ plans }) => plans)?.plans;
   const schema = schemaOf([...signals, ...otherStates], columns);
 
-  const readFacts = (query: FormFields) => {
+  const readFacts = async (query: FormFields) => {
     const isSorted = query.sort !== undefined && !['name', '-name', FIRST].includes(String(query.sort));
-    return readAll(isSorted || signals.some(({ id }) => id === query.signal));
+    const all = await readAll(isSorted || signals.some(({ id }) => id === query.signal));
+    return { all, plans: (await planFilter?.list(db.orm)) ?? [] };
   };
 
-  function readChoice(query: FormFields, all: AllFacts | undefined) {
-    const { search, page, signal: id, sort } = parseQueryForm(schema, query);
+  function readChoice(query: FormFields, { all, plans }: Awaited<ReturnType<typeof readFacts>>) {
+    const { search, page, signal: id, plan: slug, sort } = parseQueryForm(schema, query);
     const facts = all?.facts ?? [];
     const signal = signals.find((one) => one.id === id);
+    const plan = plans.find(({ value }) => value === slug);
     const column = sort.replace('-', '');
     const filter = {
       state: otherStates.find((state) => state.id === id)?.id ?? 'current',
       search: search?.trim() || undefined,
       found: search && all ? listFound(all.words, search.trim().toLowerCase()) : undefined,
       ids: signal && listSignalled(facts, signal.id),
+      isOnPlan: plan && planFilter?.isOn(plan.value),
     };
+    const [empty, ...others] = [
+      filter.search && `No customers match “${filter.search}”`,
+      id === 'archived' && 'No archived customers',
+      ...[signal, plan].map((chosen) => chosen && `No customers under “${chosen.label}”`),
+    ].filter(Boolean);
     const ranks = column === 'name' ? undefined : toRanks(facts, column, sort !== column);
     const compare = compareKeys(sort !== column);
     async function read(range: { offset: number; limit: number }, withTrends: boolean) {
@@ -89,7 +99,8 @@ function createList(deps: CustomerDeps, readAll: ReadAll) {
         column === 'name' ? views : views.toSorted((a, b) => compare(a.keys[column], b.keys[column]));
       return { rows, hasMore };
     }
-    return { page, sort, column, shown: { search: filter.search, signal: id }, read };
+    const shown = { search: filter.search, signal: id, plan: plan?.value };
+    return { page, sort, column, shown, empty: others[0] ? 'No customers match' : empty, read };
   }
   return { signals, columns, readFacts, readChoice };
 }
@@ -100,9 +111,9 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
 
   router.get('/', async (req, res) => {
     const query = readQuery(req);
-    const all = await readFacts(query);
+    const { all, plans } = await readFacts(query);
     const { form, result } = await tryQuery(res, query, async () => {
-      const { page, sort, column, shown, read } = readChoice(query, all);
+      const { page, sort, column, shown, empty, read } = readChoice(query, { all, plans });
       const { rows, hasMore } = await read({ offset: (page - 1) * LISTED, limit: LISTED }, true);
       const ordered = { ...shown, sort: sort === FIRST ? undefined : sort };
       const to = (asked: Query) => toAddress(CONSOLE, { ...ordered, ...asked });
@@ -115,6 +126,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
             href: to({ sort: (own === column ? sort === own : isLargestFirst) ? `-${own}` : own }),
           },
         })),
+        empty,
         csvHref: toAddress(`${CONSOLE}/customers.csv`, ordered),
         count: hasMore ? undefined : (page - 1) * LISTED + rows.length,
         pager: {
@@ -129,6 +141,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
       form,
       result,
       signals: [...signals, ...otherStates],
+      plans,
       sorts: columns.flatMap(toSorts),
       cells: summaries.map(({ view }) => view),
       tiles:
@@ -136,10 +149,10 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
         toTiles(summaries, all).map(({ query: asked, ...tile }) => ({
           ...tile,
           href: toAddress(CONSOLE, asked),
-          isCurrent: query.search === undefined && asked.signal === query.signal && asked.sort === query.sort,
+          isCurrent: toAddress(CONSOLE, asked) === toAddress(CONSOLE, { ...query, page: undefined }),
         })),
       readAt: all && new Date(all.atMs),
-      isFiltered: ['search', 'signal'].some((name) => name in query),
+      isFiltered: ['search', 'signal', 'plan'].some((name) => name in query),
     });
   });
 
@@ -194,7 +207,8 @@ const listFound = (words: AllFacts['words'], word: string): string[] =>
 function toRanks(facts: AllFacts['facts'], column: string, isReversed: boolean) {
   const keyed = facts
     .flatMap((own) => [...own].map(([id, { keys }]) => ({ id, key: keys[column] })))
-    .filter(({ key }) => key !== undefined);
+    // Those that need no attention follow by name, whatever their number.
+    .filter(({ key }) => key !== undefined && (key !== 0 || column !== 'attention' || !isReversed));
   let rank = 0;
   const compare = compareKeys(isReversed);
   const sorted = keyed.toSorted((a, b) => compare(a.key, b.key));

@@ -31,6 +31,7 @@ export interface CustomerFilter {
   found?: readonly string[] | undefined;
   /** Default: all. */
   ids?: readonly string[] | undefined;
+  isOnPlan?: SQL | undefined;
   state: 'current' | 'archived' | 'all';
 }
 
@@ -69,7 +70,7 @@ export interface CustomerRange {
 export const listCustomers = async (
   orm: Orm,
   nowMs: number,
-  { search, found, ids, state }: CustomerFilter,
+  { search, found, ids, isOnPlan = sql`true`, state }: CustomerFilter,
   { offset = 0, limit, ranks, isReversed }: CustomerRange,
 ): Promise<{ customers: Customer[]; hasMore: boolean }> => {
   const isListed = ids ? sql`o.id = any (${textArray(ids)}::uuid[])` : sql`true`;
@@ -79,7 +80,7 @@ export const listCustomers = async (
   const rows = await readCustomers(
     orm,
     nowMs,
-    sql`${ranked ?? sql``} where ${isListed} and ${isInState(state)} and ${matches(search, found)}
+    sql`${ranked ?? sql``} where ${isListed} and ${isOnPlan} and ${isInState(state)} and ${matches(search, found)}
       order by ${ranked ? sql`r.rank nulls last,` : sql``} ${byName(isReversed)} offset ${offset} limit ${limit + 1}`,
   );
   return { customers: rows.slice(0, limit), hasMore: rows.length > limit };
@@ -114,20 +115,18 @@ const has = (count: number, thing: string): string => (count === 0 ? 'None' : fo
 
 /** Live keys that are in effect. */
 export async function readKeys(orm: Orm, { id }: { id: string }, nowMs: number) {
-  const row = await queryRow(orm)<{ count: number; at: string | null }>`
+  const { count, at } = (await queryRow(orm)<{ count: number; at: string | null }>`
     select count(*)::int as count, ${timeText(sql`max(last_used_at)`)} as at from api_keys
       where org_id = ${id}::uuid and livemode and revoked_at is null and service_key_id is null
-        and (expires_at is null or expires_at > ${toTime(nowMs)}::timestamptz)`;
-  const { count, at } = row!;
+        and (expires_at is null or expires_at > ${toTime(nowMs)}::timestamptz)`)!;
   if (at === null) return { state: has(count, 'live key'), note: count > 0 ? 'never called' : '' };
   return { state: has(count, 'live key'), note: 'last call', at: new Date(at) };
 }
 
 export async function readPeople(orm: Orm, { id }: { id: string }, nowMs: number) {
-  const row = await queryRow(orm)<{ members: number; invited: number }>`
+  const { members, invited } = (await queryRow(orm)<{ members: number; invited: number }>`
     select (select count(*)::int from memberships where org_id = ${id}::uuid) as members,
-      (select count(*)::int from invitations where org_id = ${id}::uuid and ${isOpenInvitation(nowMs)}) as invited`;
-  const { members, invited } = row!;
+      (select count(*)::int from invitations where org_id = ${id}::uuid and ${isOpenInvitation(nowMs)}) as invited`)!;
   return {
     state: has(members, 'member'),
     note: invited === 0 ? '' : formatCount(invited, 'open invitation'),
@@ -135,10 +134,9 @@ export async function readPeople(orm: Orm, { id }: { id: string }, nowMs: number
 }
 
 export async function readWebhooks(orm: Orm, { id }: { id: string }) {
-  const row = await queryRow(orm)<{ count: number; failing: number }>`
+  const { count, failing } = (await queryRow(orm)<{ count: number; failing: number }>`
     select count(*)::int as count, (count(*) filter (where ${isFailing}))::int as failing from webhook_endpoints
-      where org_id = ${id}::uuid`;
-  const { count, failing } = row!;
+      where org_id = ${id}::uuid`)!;
   const state = has(count, 'endpoint');
   if (failing > 0) return { state, note: `${failing} failing`, tone: 'bad' as const };
   return { state, note: count > 0 ? 'all delivered' : '' };

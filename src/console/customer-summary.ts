@@ -1,3 +1,4 @@
+import type { SQL } from 'drizzle-orm';
 import type { Part } from '../accounts/audit/wording.js';
 import type { Source } from '../accounts/identity/source.js';
 import type { Orm, Tx } from '../core/db/client.js';
@@ -27,6 +28,8 @@ export interface CustomerSummary {
   /** Renders a customer's figures. */
   header: string;
   signals: readonly Signal[];
+  /** Also filter the list, with a condition for the rows `o` of organizations. */
+  plans?: { list(orm: Orm): Promise<{ value: string; label: string }[]>; isOn(value: string): SQL };
   /** In one statement for each shard group. */
   read(
     db: Context['db'],
@@ -36,7 +39,12 @@ export interface CustomerSummary {
   ): Promise<Map<string, CustomerFacts>>;
   /** Above the list. */
   tiles(facts: readonly SortedFacts[]): Tile[];
-  panel?: { view: string; read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object> };
+  /** `aside` renders the same data beside the customer's states. */
+  panel?: {
+    view: string;
+    aside: string;
+    read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object>;
+  };
   /** The main changes, beside a customer's name. Relative to its page. */
   actions?: readonly { label: string; path: string }[];
   newCustomer?: NewCustomerPart;

@@ -239,6 +239,12 @@ it('after going back, the keys go on from the customer that was opened', async (
   expect(await focused()).toBe(hrefs[0]);
   await page.keyboard.press('?');
   await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  await page.goto('/console?sort=-name');
+  await page.keyboard.press('f');
+  expect(await page.evaluate<string>('document.activeElement.name')).toBe('search');
+  await page.locator('[data-row]').first().click();
+  await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link').click();
+  await page.waitForURL('**/console?sort=-name');
 });
 
 it('numbers are apart from the text after them, and only what floats has a shadow', async () => {

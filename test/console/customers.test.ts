@@ -286,6 +286,12 @@ describe('the list of customers', () => {
     const places = [failing, nearer, near, quiet, calm].map(({ slug }) => slugsOn(page).indexOf(slug));
     expect(places).toEqual(places.toSorted((a, b) => a - b));
     expect(page).toMatch(/aria-sort="descending"><a href="[^"]+">Attention/);
+    // Reversed, the list begins with those that need none.
+    const reversed = slugsOn(await open('/console?sort=attention'));
+    const own = [calm, quiet, near, nearer, failing].map(({ slug }) => slug);
+    const shown = own.filter((slug) => reversed.includes(slug));
+    expect(shown).toContain(calm.slug);
+    expect(shown.toSorted((a, b) => reversed.indexOf(a) - reversed.indexOf(b))).toEqual(shown);
     expect(page).toContain('2 webhooks failing');
     expect(page).toMatch(/<option value="" selected>\s*Attention ↓/);
     expect(await open('/console?sort=-share')).toMatch(/<option value="-share" selected>\s*Share of cap ↓/);
@@ -435,6 +441,7 @@ describe('the list of customers', () => {
       share: [b, a, c],
       '-share': [a, b, c],
       '-month': [b, a, c],
+      month: [c, a, b],
       left: [b, a, c],
       '-left': [a, b, c],
       end: [b, a, c],
@@ -470,7 +477,7 @@ describe('the list of customers', () => {
       month: 'short',
       timeZone: 'UTC',
     });
-    expect(await open(`/console?search=${b}`)).toContain(`with 1,500 on ${day}`);
+    expect(await open(`/console?search=${b}`)).toMatch(new RegExp(`>[\\d.]+ a day · with 1,500 on ${day}<`));
     operator = await signedInOperator(service);
   });
 
@@ -492,8 +499,12 @@ describe('the list of customers', () => {
     await send(3);
     service.clock.advance(2 * DAY_MS);
     operator = await signedInOperator(service);
+    // The list would be too long with a tooltip for each bar.
+    const bar = /<title>\d+ \w+: 3<\/title><\/path>/;
+    expect(await open(`/console/customers/${slug}`)).toMatch(bar);
+    expect(await open(`/console?search=${slug}`)).not.toMatch(bar);
     for (const path of [`/console?search=${slug}`, `/console/customers/${slug}`])
-      expect(await open(path)).toMatch(/Covered by the plan.*?>\s*100 on \d+ \w+</s);
+      expect(await open(path)).toMatch(/Covered by the plan.*?>\s*[\d.]+ a day · 100 on \d+ \w+</s);
     expect(await open(`/console/customers/${slug}/credits`)).toContain('the plan covers the usage.');
     await send(30);
     service.clock.advance(DAY_MS);
@@ -505,12 +516,73 @@ describe('the list of customers', () => {
     operator = await signedInOperator(service);
   });
 
+  it('shows customers of a plan, or of none, among those that the other filters find', async () => {
+    const { db, clock } = service.context;
+    const [on, off, ended, near] = [
+      await customer(),
+      await customer(),
+      await customer(),
+      await customer({ used: '9', cap: '10' }),
+    ];
+    const plan = uniqueSlug('chosen');
+    await post('/console/new-plan', {
+      name: `Chosen ${plan}`,
+      slug: plan,
+      definition: 'entitlements: []',
+      step: 'save',
+    });
+    for (const { id, slug } of [on, ended, near, off]) {
+      await db.orm
+        .update(organizations)
+        .set({ name: `planned ${slug}` })
+        .where(eq(organizations.id, id));
+      if (slug !== off.slug)
+        expect((await post(`/console/customers/${slug}/plan`, { plan, step: 'save' })).status).toBe(303);
+    }
+    await db.orm
+      .update(organizationPlans)
+      .set({ endedAt: new Date(clock.now()) })
+      .where(eq(organizationPlans.orgId, ended.id));
+    const found = async (query: string) => slugsOn(await openLater(`/console?${query}`)).sort();
+    expect(await found(`plan=${plan}`)).toEqual([on.slug, near.slug].sort());
+    expect(await found(`plan=${plan}&signal=near`)).toEqual([near.slug]);
+    expect(await found(`plan=${plan}&search=${on.slug}`)).toEqual([on.slug]);
+    expect(await found('plan=-&search=planned')).toEqual([off.slug, ended.slug].sort());
+    expect(await found('plan=unknown&search=planned')).toHaveLength(4);
+    const page = await open(`/console?plan=${plan}`);
+    expect(page).toMatch(new RegExp(`<option value="${plan}" selected>\\s*Chosen`));
+    expect(page).toContain(`href="/console?plan=${plan}&amp;sort=name"`);
+    expect(page).not.toContain('class="figure" aria-current');
+    const csv = /href="(\/console\/customers\.csv[^"]+)"/.exec(page)![1]!;
+    const { text } = await operator.browser.get(csv.replaceAll('&amp;', '&'), html);
+    expect(text.trim().split('\r\n')).toHaveLength(3);
+    expect(await open(`/console/plans/${plan}`)).toContain(`href="/console?plan=${plan}"`);
+  });
+
+  it('names the only condition that no customer meets', async () => {
+    const plan = uniqueSlug('lonely');
+    await post('/console/new-plan', { name: plan, slug: plan, definition: 'entitlements: []', step: 'save' });
+    for (const [query, words] of [
+      ['signal=archived', 'No archived customers'],
+      [`plan=${plan}`, `No customers under “${plan}”`],
+      ['search=zzzzz', 'No customers match “zzzzz”'],
+      [`plan=${plan}&signal=archived`, 'No customers match'],
+      ['page=900', 'No customers on this page'],
+    ])
+      expect(await open(`/console?${query}`)).toContain(`<h2>${words}</h2>`);
+    await database.db.orm.delete(webhookEndpoints);
+    expect(await openLater('/console?signal=webhooks')).toContain(
+      '<h2>No customers under “Webhooks failing”</h2>',
+    );
+  });
+
   it('leads the page of a customer with its own usage and latest changes', async () => {
     const { db } = service.context;
     const own = await customer({ used: '12', cap: '10' });
     const other = await customer({ used: '7777' });
     const limits = [
       { quantity: '20', window: 'calendar_day', enforcement: 'block' },
+      { quantity: '25', window: 'calendar_month', enforcement: 'warn' },
       { quantity: '30', window: 'P7D', enforcement: 'warn', per: 'subject' },
     ] as const;
     await db.orm
@@ -523,6 +595,8 @@ describe('the list of customers', () => {
     expect(text).not.toContain('name="marketAccess"');
     expect(text).toContain('aria-label="12 of 10 used"');
     expect(text).toContain('aria-label="0.0% of the limit used or held"');
+    for (const limit of ['20', '25']) expect(text).toMatch(new RegExp(`of ${limit} <bdi>`));
+    for (const effect of ['Blocks', 'Warns']) expect(text).toContain(effect);
     const granted = await open(`/console/customers/${own.slug}/entitlements`);
     expect(granted).toContain('aria-label="0.0% of the limit used or held"');
     expect(granted).toMatch(/Each subject, last 7\sdays: at most 30/);
@@ -564,9 +638,13 @@ describe('the list of customers', () => {
         marketAccess: 'none',
       });
     }
-    const [states, text] = (await open(`/console/customers/${own.slug}`))
+    const [states, latest, text] = (await open(`/console/customers/${own.slug}`))
       .split('id="states"')[1]!
-      .split('</section>') as [string, string];
+      .split('</section>') as [string, string, string];
+    expect(latest).toMatch(
+      new RegExp(`href="/console/customers/${own.slug}/usage\\?mode=live&amp;event=first"[^>]*><bdi>`),
+    );
+    expect(latest.match(/event=/g)).toHaveLength(1);
     expect(states.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ')).toMatch(
       /People None API keys 1 live key (?:never called|last call .+) Trading No access Webhooks 1 endpoint 1 failing/,
     );
@@ -678,7 +756,9 @@ it('creates a customer, but never the same one twice', async () => {
   const email = 'owner@polaris.example';
   const invited = await post('/console/new-customer', { name: 'Polaris', slug: 'polaris', email });
   expect(invited.text).toMatch(/class="alert"\s+data-tone="good"[^]*?Polaris was created\./);
-  expect(invited.text).toContain('primary" href="/console/customers/polaris"><span>Open <bdi>Polaris</bdi></span></a>');
+  expect(invited.text).toContain(
+    'primary" href="/console/customers/polaris"><span>Open <bdi>Polaris</bdi></span></a>',
+  );
   const form = await open('/console/new-customer');
   expect(form).not.toContain('Positions stay until they settle');
   expect(await open('/console/customers/polaris/settings')).toMatch(

@@ -1,6 +1,9 @@
-/** A list's cursors only lead on. The page before is the one from which the reader came. */
+/** A list's cursors only lead on. The page before is the one from which the reader came. Breadcrumbs lead back to a list as it was left. */
 export function pagers(root, address) {
-  const before = sessionStorage.getItem(nameOf(address));
+  const list = nameOf(address);
+  if (root.querySelector('main .filters')) sessionStorage.setItem(list.split('?')[0], list);
+  for (const link of root.querySelectorAll('.breadcrumb a')) link.href = sessionStorage.getItem(link.pathname) ?? link.href;
+  const before = sessionStorage.getItem(list);
   const first = root.querySelector('.pager a:not([rel])');
   if (!before || !first || root.querySelector('.pager [rel="prev"]')) return;
   const link = first.cloneNode();
@@ -17,5 +20,5 @@ document.addEventListener('click', ({ target }) => {
 function nameOf(address) {
   const { pathname, searchParams } = new URL(address, location.href);
   for (const name of ['event', 'correct', 'done']) searchParams.delete(name);
-  return `before ${pathname}?${searchParams}`;
+  return `${pathname}?${searchParams}`;
 }

@@ -11,6 +11,7 @@ import {
   formatRounded,
   formatShare,
   formatShortDay,
+  toNamedOptions,
 } from '../../core/pages/format.js';
 import type { Context } from '../../core/http/context.js';
 import { ExactNumber } from '../../core/http/json.js';
@@ -19,11 +20,14 @@ import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js'
 import { accountOf } from '../credits/statements.js';
 import { toUseTrend } from '../dashboard/overview.js';
 import { toCap } from '../entitlements/caps.js';
-import { readLimitViews, type LimitView } from '../entitlements/limit-view.js';
+import { readLimitViews } from '../entitlements/limit-view.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
+import { readEventPage } from '../events/events.js';
 import { readProductSums } from '../events/page-queries.js';
+import { toEventView } from '../reports/event-view.js';
 import { listRefills } from '../plans/grants.js';
+import { listPlans } from '../plans/queries.js';
 import type { Definition } from '../plans/schema.js';
 import { balanceOf } from '../reports/credits/ledger.js';
 import { paceRange, project, type ProjectedGrant } from '../reports/credits/view.js';
@@ -66,6 +70,14 @@ export const customerSummary: CustomerSummary = {
     { id: 'silent', label: `No events for ${SILENT_DAYS} days`, path: '/keys', urgency: 0 },
     { id: 'stripe', label: 'Shared Stripe customer', path: '', urgency: 1 },
   ],
+  plans: {
+    list: async (orm) => {
+      const plans = await listPlans(orm, { after: undefined, limit: 500 });
+      return toNamedOptions([{ slug: '-', name: 'No plan' }, ...plans]);
+    },
+    isOn: (plan) =>
+      sql`${plan} = coalesce((select plan from organization_plans where org_id = o.id and ended_at is null), '-')`,
+  },
   async read({ shards }, nowMs, orgIds, withTrends) {
     const groups = await Promise.all(
       shards.groups.map((group) => group.select<FactsRow>((t) => selectFacts(t, nowMs, orgIds, withTrends))),
@@ -83,7 +95,7 @@ export const customerSummary: CustomerSummary = {
     ];
   },
   listMoments,
-  panel: { view: 'metering/console/use-panel', read: readUsePanel },
+  panel: { view: 'metering/console/use-panel', aside: 'metering/console/latest-events', read: readUsePanel },
   actions: [
     { label: 'Change plan', path: '/plan' },
     { label: 'Grant credits', path: '/credits/grant' },
@@ -245,8 +257,8 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
   return {
     keys: {
       plan: plan?.toLowerCase(),
-      // Customers that burn no credits follow, by their events.
-      month: Number(burned) > 0 ? Number(burned) : use?.events ? -1 / (1 + use.events) : undefined,
+      // Customers that burn no credits come below, by their events.
+      month: Number(burned) || -1 / (1 + (credits ? 0 : (use?.events ?? 0))),
       share,
       left: credits && Number(credits.balance),
       end: credits?.isOut
@@ -352,18 +364,13 @@ function toCredits(
   };
 }
 
-/** The credits that begin before the end, otherwise how many are burned in a day. */
+/** How many credits are burned in a day, and those that begin before the end. */
 function toPace({ isCovered, refill, perDay }: NonNullable<ReturnType<typeof project>>): string {
-  if (!refill) return `${formatRounded(perDay)} a day`;
-  return `${isCovered ? '' : 'with '}${formatDecimal(refill.amount)} on ${formatShortDay(refill.at)}`;
+  const next = refill && `${formatDecimal(refill.amount)} on ${formatShortDay(refill.at)}`;
+  return `${formatRounded(perDay)} a day${next ? ` · ${isCovered ? '' : 'with '}${next}` : ''}`;
 }
 
 const PANEL_PRODUCTS = 8;
-const PANEL_SHARERS = 5;
-
-/** Nearest to being reached; among equals, one that blocks. */
-const findTightest = (limits: LimitView[]): LimitView | undefined =>
-  limits.toSorted((a, b) => b.share - a.share || Number(b.isBlock) - Number(a.isBlock))[0];
 
 /** Nearest to the cap first, with 30 days of usage, and the latest problem with Stripe. */
 async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
@@ -377,17 +384,19 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
     shown.map(({ productId, usageMetric: metric }) => ({ orgId, productId, livemode: true, metric })),
     now.getTime(),
   );
+  const { events } = await readEventPage(db.orm, { orgId, productIds, livemode: true }, { limit: 5 });
   const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
   return {
     stripeProblem: await findStripeProblem(db.orm, 'org_id', orgId),
     sharers: await queryRows(db.orm)`
-      ${sharers(sql`${orgId}::uuid`)} order by other.slug limit ${PANEL_SHARERS}`,
+      ${sharers(sql`${orgId}::uuid`)} order by other.slug limit 5`,
     month: now,
+    events: events.map(toEventView),
     hasMoreProducts: inEffect.length > PANEL_PRODUCTS,
     products: shown.map((product, i) => ({
       ...product,
       cap: toCap(product),
-      limit: findTightest(limits[i]!),
+      limits: limits[i]!,
       trend: toUseTrend(
         product.usageMetric,
         days.filter(({ productId }) => productId === product.productId),

@@ -1,7 +1,7 @@
 import type { toStackedChart } from '../../core/charts/stacked.js';
 import { toTrend } from '../../core/charts/trend.js';
 import type { Context } from '../../core/http/context.js';
-import { formatCompact } from '../../core/pages/format.js';
+import { formatCompact, formatDecimal, formatShortDay } from '../../core/pages/format.js';
 import { sendEventLine } from '../../accounts/api-keys/event-line.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { OverviewRequest, ReadOverviewPanel } from '../../dashboard/overview/pages.js';
@@ -98,7 +98,10 @@ export function toUseTrend(
 ) {
   const byStart = new Map<number, number>();
   for (const { start, quantity } of sums) byStart.set(start, (byStart.get(start) ?? 0) + Number(quantity));
-  const values = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? 0);
+  const days = stepsOf(period);
+  const values = days.map((start) => byStart.get(start.getTime()) ?? 0);
+  const titles = days.map((day, i) => `${formatShortDay(day)}: ${formatDecimal(values[i]!)}`);
   const most = formatCompact(Math.max(...values));
-  return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
+  const summary = `${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`;
+  return { ...toTrend(summary, values), titles };
 }
