@@ -25,7 +25,7 @@ for (const form of document.querySelectorAll('form[data-try]')) prepare(form);
  */
 function collapseOperations() {
   const narrow = matchMedia('(width < 44rem)');
-  const beside = matchMedia('(width >= 70rem)');
+  const beside = matchMedia('(width >= 72rem)');
   const parts = document.querySelectorAll('.operation-more, .message');
   const isShut = (part) => (part.matches('.message') ? !beside.matches : narrow.matches || part.matches('.folded'));
   const wanted = () => document.getElementById(decodeURIComponent(location.hash.slice(1)));
