@@ -63,6 +63,27 @@ it('an event opens beside the page and closes with Escape, where the focus was',
   await panel.waitFor();
 });
 
+it('the keys of a customer’s events go on to the next page, and an open event leaves the quantities in view', async () => {
+  const { secret, organization, product } = await arrive();
+  const events = Array.from({ length: 60 }, (_, i) => usageEvent(product.slug, `more-${i}`));
+  await sendUsage(world.service.url, secret, events);
+  const { browser } = await signedInOperator(world.service);
+  const page = await world.visit({ as: browser, viewport: { width: 1280, height: 800 } });
+  await page.goto(`/console/customers/${organization.slug}/usage`);
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('[data-row]').last().focus();
+  await page.keyboard.press('j');
+  await page.waitForURL('**cursor=**');
+  const isFirst = `document.activeElement === document.querySelector('[data-row]') && document.activeElement.innerText`;
+  await expect.poll(() => page.evaluate<string>(isFirst)).toMatch(/^(day|more)-/);
+  await page.keyboard.press('Enter');
+  const panel = (await page.locator('.side-panel').boundingBox())!;
+  const quantity = (await page.locator('td[data-label="Quantity"]').first().boundingBox())!;
+  expect(quantity.x + quantity.width).toBeLessThanOrEqual(panel.x);
+});
+
 it('a wrong day is named beside its field, and the last valid days stay', async () => {
   const { as } = await arrive();
   const page = await world.visit({ as });

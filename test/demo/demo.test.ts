@@ -185,7 +185,14 @@ describe('a seeded database', () => {
       for (const path of ['', ...body.organizations.map((o: any) => `/organizations/${o.slug}`)]) {
         const { auditLog } = (await call('GET', `${path}/audit-log`)).body;
         actions.push(...auditLog.map((row: any) => row.action));
-        expect(auditLog.filter((row: any) => row.actor === 'system')).toEqual([]);
+        const granted = auditLog.filter((row: any) => row.actor === 'system');
+        // The service grants a month's credits two days before it.
+        for (const { action, at, details } of granted)
+          expect([action, Date.parse(at)]).toEqual([
+            'credits.granted',
+            Date.parse(details.after.startsAt) - 2 * DAY_MS,
+          ]);
+        expect([path, granted.length > 0]).toEqual([path, /northwind|helios|solara/.test(path)]);
       }
       expect(
         actions.filter((action) => !/\.(created|added|granted|started|signed_in|invited)$/.test(action)),

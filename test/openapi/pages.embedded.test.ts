@@ -446,6 +446,9 @@ it('keeps its frame and its search at an address that does not exist', async () 
 it('lists webhook messages in one line each', async () => {
   const text = await (await ask('/docs/webhooks')).text();
   expect(text).toMatch(/<li><a href="#api_key.created"><code>api_key.created<\/code><\/a>: [^<]+\.<\/li>/);
+  expect(text).toMatch(
+    /class="operation" id="api_key\.created".*?<summary>Fields<.*?open>\s*<summary>Example</s,
+  );
 });
 
 describe('/docs/errors', () => {

@@ -24,7 +24,7 @@ export function swapLinks() {
     if (link.matches('[data-panel]')) document.querySelector('.side-panel')?.focus();
     else if (closes) (opener?.isConnected ? opener : document.getElementById('find-event')).focus();
     else {
-      showTarget(address.hash, isPager);
+      showTarget(address.hash, isPager, event.detail === 0);
       keepFocus(link);
     }
   });
@@ -38,13 +38,14 @@ export function swapLinks() {
   });
 }
 
-/** A new page of a list is read from its top. */
-function showTarget(hash, isPager) {
+/** A new page of a list is read from its top, by keyboard from its first row. */
+function showTarget(hash, isPager, isByKey) {
   const target = hash && document.getElementById(hash.slice(1));
   if (!target) return;
   const fold = target.querySelector('details.fold');
   if (fold) fold.open = true;
-  if (isPager) target.focus({ preventScroll: true });
+  const row = isByKey && target.querySelector('[data-rows] a[href]');
+  if (isPager) (row || target).focus({ preventScroll: true });
   target.scrollIntoView({ block: isPager ? 'start' : 'nearest' });
 }
 

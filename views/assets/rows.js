@@ -1,6 +1,6 @@
 /**
  * Keys of a page, unless a field has the focus: j and k, or arrows from a row, move the focus through the first links of
- * the rows in `data-rows`. Going back focuses the row that was opened. A key in `aria-keyshortcuts` clicks its element, or moves the focus to its field.
+ * the rows in `data-rows`, and on to the next page. Going back focuses the row that was opened. A key in `aria-keyshortcuts` clicks its element, or moves the focus to its field.
  */
 export function rowKeys() {
   document.addEventListener('click', ({ target }) => {
@@ -18,12 +18,12 @@ export function rowKeys() {
     const next = shortcut ?? (step && findRow(step, key.startsWith('Arrow')));
     if (!next) return;
     event.preventDefault();
-    if (shortcut?.matches('a, button')) shortcut.click();
+    if (next.matches('.pager a') || shortcut?.matches('a, button')) next.click();
     else next.focus();
   });
 }
 
-/** Without a focused row, j and k begin at the current one. */
+/** Without a focused row, j and k begin at the current one. After the last row comes the next page. */
 function findRow(step, isArrow) {
   const links = [...document.querySelectorAll('[data-rows] :is(li, tbody tr)')]
     .map((row) => row.querySelector('a[href]'))
@@ -31,5 +31,5 @@ function findRow(step, isArrow) {
   const focused = links.indexOf(document.activeElement);
   if (focused === -1 && isArrow) return undefined;
   const from = focused === -1 ? links.findIndex((link) => link.closest('[data-rows] [aria-current]')) : focused;
-  return links[Math.max(0, from + step)];
+  return links[Math.max(0, from + step)] ?? document.querySelector('.pager [rel="next"]');
 }

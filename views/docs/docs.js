@@ -20,20 +20,22 @@ searchWhileTyping();
 for (const form of document.querySelectorAll('form[data-try]')) prepare(form);
 
 /**
- * Collapses the fields and examples of requests on phones, and the fields on long pages, except for the request that the
- * URL points to.
+ * Collapses the fields and examples of requests on phones, the fields on long pages, and the examples of messages below
+ * their text, except where the URL points to.
  */
 function collapseOperations() {
   const narrow = matchMedia('(width < 44rem)');
-  const parts = document.querySelectorAll('.operation-more');
+  const beside = matchMedia('(width >= 72rem)');
+  const parts = document.querySelectorAll('.operation-more, .message');
+  const isShut = (part) => (part.matches('.message') ? !beside.matches : narrow.matches || part.matches('.folded'));
   const wanted = () => document.getElementById(decodeURIComponent(location.hash.slice(1)));
   const collapse = () => {
-    for (const part of parts) part.open = !(narrow.matches || part.matches('.folded')) || part.closest('.operation') === wanted();
+    for (const part of parts) part.open = !isShut(part) || part.closest('.operation') === wanted();
   };
   collapse();
-  narrow.addEventListener('change', collapse);
+  for (const width of [narrow, beside]) width.addEventListener('change', collapse);
   addEventListener('hashchange', () => {
-    for (const part of wanted()?.querySelectorAll('.operation-more') ?? []) part.open = true;
+    for (const part of wanted()?.querySelectorAll('.operation-more, .message') ?? []) part.open = true;
   });
   if (narrow.matches) wanted()?.scrollIntoView();
 }

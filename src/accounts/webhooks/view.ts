@@ -79,7 +79,7 @@ const formatNames: Record<Format, string> = {
 };
 
 export const formatChoices = [
-  { value: 'standard', label: formatNames.standard, note: 'For a server, as Standard Webhooks.' },
+  { value: 'standard', label: formatNames.standard, note: 'For a server, in the Standard Webhooks format.' },
   {
     value: 'slack',
     label: formatNames.slack,

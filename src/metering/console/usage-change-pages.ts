@@ -1,4 +1,5 @@
 import type { Request, Response, Router } from 'express';
+import { listKeys, type KeyRow } from '../../accounts/api-keys/queries.js';
 import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
 import type { Organization } from '../../accounts/identity/organizations/queries.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
@@ -10,12 +11,13 @@ import { parseInput } from '../../core/http/validate.js';
 import { toAddress, toPager, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { readQuery, requireDayOrder, tryQuery, type FormFields } from '../../core/pages/form.js';
+import { toNamedOptions } from '../../core/pages/format.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { DAY_MS } from '../../core/time.js';
 import { listEventsFrom, type EventRow } from '../events/event-queries.js';
 import { parseEventsRequest, readEventPage } from '../events/events.js';
 import { listRotations } from '../events/page-queries.js';
-import { modes, rangeSchemas } from '../events/page-schema.js';
+import { modes, rangeSchemas, type Mode } from '../events/page-schema.js';
 import {
   chooseKey,
   chooseProduct,
@@ -33,6 +35,7 @@ import { DIMENSION, parseValues } from '../reports/report.js';
 
 /** For a search by key. */
 const MAX_MATCHES = 20;
+const MAX_KEYS = 100;
 
 type EventDeps = ConsoleDeps & Pick<Context, 'log'>;
 
@@ -122,6 +125,8 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
     modes: toModeTabs(path, fields, mode),
     productOptions:
       products.length === 1 ? options : options && [{ value: '', label: 'All products' }, ...options],
+    keyOptions: toKeyOptions(await listKeys(orm, customer.id, { limit: MAX_KEYS }), mode, result?.key),
+    countsSubjects: query.subject !== undefined || products.some((product) => product.countsSubjects),
     showsCredits: true,
     ...(result
       ? await readList(deps, customer, result, { query, fields, typed })
@@ -129,15 +134,26 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
   });
 }
 
+/** A rotated key stands for the keys that it replaced. */
+function toKeyOptions(listed: KeyRow[], mode: Mode, chosen: KeyRow | undefined) {
+  const keys = listed.filter((key) => key.livemode === (mode === 'live') && key.successorId === null);
+  if (chosen && !keys.some(({ id }) => id === chosen.id)) keys.push(chosen);
+  const named = toNamedOptions(keys.map(({ name, prefix }) => ({ name, slug: `${prefix}…` })));
+  return [
+    { value: '', label: 'All API keys' },
+    ...named.map(({ label }, i) => ({ value: keys[i]!.id, label })),
+  ];
+}
+
 async function readList(
   { db: { orm } }: ConsoleDeps,
   customer: Organization,
-  { request, shown, key, part, values }: Awaited<ReturnType<typeof readRequest>>,
+  { request, shown, part, values }: Awaited<ReturnType<typeof readRequest>>,
   { query, fields, typed }: { query: FormFields; fields: Query; typed: Typed | undefined },
 ) {
   const base = addressOf(customer.slug);
   const path = `${base}/usage`;
-  const { mode, idempotencyKey, cursor, subject } = request;
+  const { mode, idempotencyKey, cursor } = request;
   const isSearched = idempotencyKey !== undefined;
   const { events, nextCursor, searchedTo } = isSearched
     ? { events: await listEventsFrom(orm, customer.id, idempotencyKey, MAX_MATCHES) }
@@ -157,15 +173,12 @@ async function readList(
   const rights = { owner: 'This customer', showsKeys: true, mayCorrect: true } as const;
   const around = { link, rows: events, hrefsOf, ...rights };
   const panel = lookUp && toEventPanel(lookUp, around, query.correct, typed);
-  const chosen: [name: string, field: string, value: string | undefined][] = [
-    ['API key', 'key', key?.name],
-    ['Subject', 'subject', subject],
-    ...values.map(([name, value]) => [capitalise(name), DIMENSION + name, value] as [string, string, string]),
-  ];
   return {
-    filters: chosen.flatMap(([name, field, value]) =>
-      value === undefined ? [] : [{ name, value, href: narrow({ [field]: '' }) }],
-    ),
+    filters: values.map(([name, value]) => ({
+      name: capitalise(name),
+      value,
+      href: narrow({ [DIMENSION + name]: '' }),
+    })),
     isSearched,
     searchedTo: searchedTo === undefined ? undefined : new Date(searchedTo),
     csvHref: isSearched ? undefined : toAddress(`${path}.csv`, fields),

@@ -57,8 +57,8 @@ export async function putGrant(
   grantKey: string,
   input: GrantInput,
   source: Source,
-  /** It may begin in the past. */
-  mayBeLate = false,
+  /** Differs from `source` in the demo, which makes past grants at once. */
+  author: Source = source,
 ): Promise<Put<CreditGrant>> {
   const { at } = source;
   const locked = await lockAccount(tx, id);
@@ -72,7 +72,7 @@ export async function putGrant(
       );
     return { isNew: false, resource: toGrant(known, await burn(tx, locked, at), at) };
   }
-  const { startsAt, expiresAt } = toTimes(input, at, mayBeLate);
+  const { startsAt, expiresAt } = toTimes(input, at);
   const productIds = await toProductIds(tx, input.productSlugs);
   const settled = await burn(tx, locked, at);
   requireRoom(settled.account, at);
@@ -81,7 +81,7 @@ export async function putGrant(
     id: uuid(),
     startsAt,
     expiresAt,
-    createdAt: at,
+    createdAt: author.at,
     priority: input.priority ?? 50,
     rolloverPercent: input.rollover?.percent ?? null,
     rolloverDays: input.rollover ? daysOf(input.rollover.for) : null,
@@ -89,7 +89,7 @@ export async function putGrant(
     amount: input.amount,
     productIds,
     reason: input.reason,
-    actor: source.actor,
+    actor: author.actor,
     request,
   });
   const row = (await findGrant(tx, id, grantKey))!;
@@ -100,7 +100,7 @@ export async function putGrant(
   await queueWebhook(tx, { ...id, type: 'credits.granted', data: termsJson(resource), at });
   await reportBalance(tx, id, at);
   await recordAudit(tx, id.orgId, {
-    ...source,
+    ...author,
     action: 'credits.granted',
     target: grantKey,
     details: { livemode, after: request },
@@ -239,7 +239,8 @@ function toRequest({ startsAt, expiresAt, productSlugs, ...sent }: GrantInput): 
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
 }
 
-function toTimes({ startsAt, expiresAt }: GrantInput, at: Date, mayBeLate: boolean) {
+function toTimes({ startsAt, expiresAt, plan }: GrantInput, at: Date) {
+  const mayBeLate = plan !== undefined;
   const start = startsAt === undefined ? at : new Date(startsAt);
   if (start < at && !mayBeLate) throw fieldError('startsAt', `must not be before now, ${at.toISOString()}`);
   const end = expiresAt == null ? null : new Date(Math.ceil(Date.parse(expiresAt) / HOUR_MS) * HOUR_MS);

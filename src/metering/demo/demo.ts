@@ -185,8 +185,10 @@ async function putTerms(tx: Tx, { id, slug }: DemoOrganization, source: Source, 
     const input = { plan, anchor, trial: triedMs !== undefined, voidGrants: false, replace: false };
     const { resource } = await putOrganizationPlan(tx, slug, input, { ...source, at });
     for (const grant of triedMs === undefined ? plans[plan]!.definition.grants : [])
-      for (let n = 1; startOfPeriod('month', anchor, n).getTime() < nowMs + LEAD_MS; n++)
-        await grantPeriod(tx, id, { ...resource, name: plans[plan]!.name }, grant, n, source);
+      for (let n = 1; startOfPeriod('month', anchor, n).getTime() < nowMs + LEAD_MS; n++) {
+        const job = { actor: 'system', at: new Date(startOfPeriod('month', anchor, n).getTime() - LEAD_MS) };
+        await grantPeriod(tx, id, { ...resource, name: plans[plan]!.name }, grant, n, source, job);
+      }
   } else {
     const grant = { kind: 'live', startsAt: undefined, endsAt: null, unitCap: undefined } as const;
     await putGrant(tx, slug, 'forecast-api', grant, source);

@@ -120,6 +120,7 @@ export async function grantPeriod(
   grant: PlanGrant,
   n: number,
   source: Source,
+  author?: Source,
 ): Promise<void> {
   const { amount, priority, productSlugs, rollover, expires } = grant;
   const start = startOfPeriod(grant.every, anchor, n);
@@ -133,7 +134,7 @@ export async function grantPeriod(
     reason: `${name} plan: ${grant.key}`,
     plan,
   };
-  await putGrant(tx, { orgId, livemode: true }, keyOf(grant, start), input, source, true);
+  await putGrant(tx, { orgId, livemode: true }, keyOf(grant, start), input, source, author);
 }
 
 /** The keys of the running periods. */

@@ -102,6 +102,7 @@ export function toEventsCsv(
   products: readonly UsageProduct[],
   { mode, ...filter }: EventFilter & { mode: Mode },
 ): CsvFile {
+  const now = new Date(clock.now()).toISOString();
   const latest = new Date(clock.now() + AHEAD_MS + 1).toISOString();
   // New events could keep the export running forever.
   const to = filter.to !== undefined && filter.to < latest ? filter.to : latest;
@@ -110,7 +111,7 @@ export function toEventsCsv(
   const name = products.length === 1 ? products[0]!.slug : 'all-products';
   const keys = [...new Set(products.flatMap(({ dimensions }) => dimensions))];
   return {
-    filename: `events-${name}-${mode}-${first}to-${minute(to)}.csv`,
+    filename: `events-${name}-${mode}-${first}to-${minute(to < now ? to : now)}.csv`,
     columns: eventColumns(keys),
     pieces: exportEvents(db.orm, eventScopeOf(orgId, products, mode), { ...filter, to }, keys),
   };

@@ -60,7 +60,7 @@ it('names products without their slugs, and says in words how features are writt
   const { slug, product } = await scene();
   const { text } = await operator.browser.get(`/console/customers/${slug}/entitlement`, html);
   expect(text).toMatch(new RegExp(`value="${product.slug}"[^>]*>\\s*${product.name}\\s*</option>`));
-  expect(text).toContain('One a line, such as seats = 5.');
+  expect(text).toContain('One per line, such as seats = 5.');
 });
 
 it('stores the rows of limits, and thresholds', async () => {

@@ -98,7 +98,7 @@ describe('a new price', () => {
     const page = readText(text);
     expect(status).toBe(200);
     expect(page).toContain('Nothing has changed yet.');
-    expect(page).toMatch(/At the new price 51 credits for 120\.5 calls/);
+    expect(page).toMatch(/At the new price 51 credits for 120\.5 calls At today’s price 0 no price today/);
     expect(page).toMatch(/7 calls have combinations of values that are not counted separately/);
     expect(page).toMatch(/Globex 100 0 25 – Acme 10\.5 0 21 – Others 7 0 3\.5 – Initech 3 0 1\.5/);
     expect(page).toMatch(/small 0\.25 100 25 large 2 10\.5 21 All other values 0\.5 10 5/);
@@ -146,6 +146,7 @@ describe('a new price', () => {
     const { save, post } = await scene([{ name: 'Acme', dimensions: 'eu\u001flarge', quantity: '10' }]);
     await save(byModel);
     const page = readText((await post({ price: '3', enforcement: 'warn' })).text);
+    expect(page).toMatch(/30 credits for 10 calls ?, \+50\.0% At today’s price 20 /);
     expect(page).toContain('Acme 10 20 30 +50.0%');
   });
 

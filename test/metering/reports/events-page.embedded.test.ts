@@ -259,7 +259,7 @@ describe('the CSV file', () => {
       const answer = await browser.get(`${FILE}?from=2031-02-01T00:00`, headers);
       expect(answer.status).toBe(200);
       expect(answer.headers.get('content-disposition')).toBe(
-        `attachment; filename="events-${product.slug}-live-20310201T0000Z-to-20310315T1205Z.csv"`,
+        `attachment; filename="events-${product.slug}-live-20310201T0000Z-to-20310315T1200Z.csv"`,
       );
       const rows = parse<{ occurred_at: string; idempotency_key: string }>(answer.text, { columns: true });
       expect(rows).toHaveLength(20_000);
