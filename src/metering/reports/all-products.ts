@@ -306,6 +306,7 @@ export async function readWholeParts(
         columns: isPriced ? ['Credits', 'Events', 'Share of credits'] : ['Events', 'Share of events'],
         rows: [
           ...sums.slice(0, MAX_ROWS).map(({ value, of, first: { keyName, keyPrefix }, quantity }) => ({
+            id: value,
             isCurrent: isChosen(value),
             value: kind === 'subject' ? value : (keyName ?? 'Operator'),
             code: keyPrefix && `${keyPrefix}…`,

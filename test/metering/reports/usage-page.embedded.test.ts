@@ -463,6 +463,28 @@ describe('the parts', () => {
     expect(textOf((await open(subject.slice('/dashboard/usage'.length))).text)).toContain('Used 5 calls');
   });
 
+  it('are offered as filters: listed values, and the API keys by name', async () => {
+    const { db, orgId, open, key, other, product } = await divided();
+    const whole = (await open()).text.replaceAll(/\s+/g, ' ');
+    const keys = `<option value="" selected> Any </option> <option value="${key.id}"> the runtime </option> <option value="${other.id}"> the other org_live_`;
+    const subjects = '<option value="ada"></option><option value="ben"></option><option value="cleo">';
+    expect(whole).toContain(keys);
+    expect(whole).toMatch(/name="subject"[^>]* list="add-subject-values"/);
+    expect(whole).toContain(`<datalist id="add-subject-values">${subjects}`);
+    expect(whole).toContain('<datalist id="add-dimension.model-values"><option value="small">');
+    expect((await open(`?key=${key.id}`)).text).not.toContain('name="key">');
+    await grant(db, orgId, (await createProduct(db)).id);
+    const all = (await open()).text.replaceAll(/\s+/g, ' ');
+    expect(all).toContain(keys);
+    expect(all).toContain(
+      '<datalist id="add-subject-values"><option value="ben"></option><option value="ada">',
+    );
+    // Without usage there is nothing to list.
+    const before = (await open(`?product=${product.slug}&month=2030-01`)).text;
+    expect(before).not.toMatch(/<datalist|<select[^>]* name="key"/);
+    expect(before).toMatch(/name="subject"[^>]*placeholder="exact value"/);
+  });
+
   it.each([
     ['by=colour', 'Must be key, model, region, subject.'],
     ['dimension.colour=red', 'Not a dimension of this product.'],
