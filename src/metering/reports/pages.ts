@@ -168,14 +168,14 @@ function toFilters(
   };
   const product = chosen?.slug ?? textField(query, 'product');
   const ofOne = request && isOfAll(products, request) ? [] : ['metric'];
-  const chosenParts = Object.keys(query).filter(
+  const sent = Object.keys(query).filter(
     (name) =>
       ['key', 'subject', 'sum', 'by', ...ofOne].includes(name) ||
       (ofOne.length > 0 && name.startsWith(DIMENSION)),
   );
   const kept: Query = {
     product,
-    ...Object.fromEntries(chosenParts.map((name) => [name, textField(query, name)])),
+    ...Object.fromEntries(sent.map((name) => [name, textField(query, name)])),
   };
   const options = toProductOptions(products);
   const countsSubjects = (chosen ? [chosen] : products).some((one) => one.countsSubjects);

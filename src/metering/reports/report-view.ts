@@ -110,6 +110,7 @@ export function toChosen(request: UsageRequest, key: UsageReport['key'], product
   const link = linksOf(request, product);
   return {
     key: key && { ...key, isOtherMode: key.livemode !== (mode === 'live') },
+    allHref: linksOf({ ...request, values: {} }, product)({ key: '', subject: '' }),
     filters: [
       ...(key ? [{ name: 'API key', value: key.name, href: link({ key: '' }) }] : []),
       ...Object.entries(values).map(([name, value]) => ({

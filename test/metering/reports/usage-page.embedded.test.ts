@@ -459,6 +459,14 @@ describe('the parts', () => {
     expect(textOf((await open(both.slice('/dashboard/usage'.length))).text)).toContain('Used 2 calls');
     const ofKey = (await open(`?dimension.region=eu&by=model&key=${key.id}`)).text;
     expect(ofKey).toContain('15 Mar 2031: 8 calls\nlarge 5\nsmall 3');
+    // Nothing was counted for `us & ca` and `large`, which says nothing about the product.
+    const none = await open(`?dimension.region=us%20%26%20ca&dimension.model=large&key=${key.id}`);
+    expect(textOf(none.text)).toMatch(
+      /No usage with these filters in March 2031 Remove the filters By model/,
+    );
+    expect(textOf(none.text)).not.toMatch(/No live usage|The latest usage/);
+    const without = /href="\/dashboard\/usage([^"]*)">Remove the filters/.exec(none.text)![1]!;
+    expect(textOf((await open(without.replaceAll('&amp;', '&'))).text)).toContain('Used 11 calls');
     const subject = hrefOf(whole, 'ben');
     expect(textOf((await open(subject.slice('/dashboard/usage'.length))).text)).toContain('Used 5 calls');
   });
@@ -757,6 +765,10 @@ describe('all products', () => {
     expect(ofAda).toContain('Only usage with Subject: ada × (remove) Credits burned 7 ');
     expect(ofAda).toContain('By subject Name Credits Events Share of credits ben 8 1 53.3% ada 7 2 46.7%');
     expect(ofAda).not.toContain('By API key');
+    const ofNobody = await browser.get(`${path}?subject=plan`, html);
+    expect(textOf(ofNobody.text)).toMatch(
+      /No usage with these filters in March 2031 Remove the filters By subject/,
+    );
     // The events of a long period are not read.
     const year = 'range=custom&from=2031-01-01&to=2031-12-31';
     const ofYear = textOf((await browser.get(`${path}?${year}`, html)).text);
