@@ -191,9 +191,7 @@ function toFilters(
     ...toPeriodChoices(`${viewer.home}/usage`, shown, query, kept, now, viewer.mode),
     form: { ...form, values: { ...toPeriodQuery(shown.period), ...form.values, product: product ?? '' } },
     kept,
-    addable: addable.filter(
-      ({ name, rows }) => kept[name] === undefined && (name !== 'key' || rows.length > 0),
-    ),
+    addable: addable.filter(({ name, rows }) => kept[name] === undefined && (rows[0] || name !== 'key')),
     hasProducts: products.length > 0,
     productOptions:
       options && options.length > 1 && viewer.subject === undefined

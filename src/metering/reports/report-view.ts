@@ -200,7 +200,7 @@ function chartOf(report: UsageReport, now: Date) {
     report;
   const byStart = new Map(steps.map(({ start, quantity }) => [start, quantity]));
   const all = stepsOf(request.period).map((start) => byStart.get(start.getTime()) ?? '0');
-  const parts = (series ?? []).map(({ name, quantities }) => ({ name, values: quantities }));
+  const parts = (series ?? []).map(({ quantities, ...one }) => ({ ...one, values: quantities }));
   const others = all.map((sum, i) =>
     parts.reduce((left, { values }) => subtractDecimals(left, values[i]!), sum),
   );

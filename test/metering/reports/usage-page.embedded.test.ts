@@ -745,6 +745,8 @@ describe('all products', () => {
     expect(narrow).toContain('Only usage with API key: the runtime × (remove)');
     expect(narrow).toContain('Credits burned 7 ');
     expect(narrow).not.toMatch(/Credits left|By subject|Statement/);
+    expect(narrow).toContain('Choose a product to combine an API key with subjects.');
+    expect(text).not.toContain('Choose a product to combine');
     expect(ofKey.text).toMatch(/data-label="15 Mar 2031: 7 credits/);
     expect(narrow).toMatch(new RegExp(`${product.name} 2 calls 7 100\\.0% By API key`));
     expect(narrow).toMatch(
@@ -765,6 +767,7 @@ describe('all products', () => {
     expect(ofAda).toContain('Only usage with Subject: ada × (remove) Credits burned 7 ');
     expect(ofAda).toContain('By subject Name Credits Events Share of credits ben 8 1 53.3% ada 7 2 46.7%');
     expect(ofAda).not.toContain('By API key');
+    expect(ofAda).toContain('Choose a product to combine an API key with subjects.');
     const ofNobody = await browser.get(`${path}?subject=plan`, html);
     expect(textOf(ofNobody.text)).toMatch(
       /No usage with these filters in March 2031 Remove the filters By subject/,
@@ -785,11 +788,14 @@ describe('all products', () => {
     const former = await browser.get(`${path}?dimension.model=large&key=${key.id}`, html);
     expect(textOf(former.text)).toContain('Credits burned 7 ');
     expect(former.text).not.toContain('dimension.model');
+    await send(other.secret, product.slug, 1, { dimensions: { model: 'small' } });
+    await send(other.secret, product.slug, 1, { dimensions: { model: 'small' } });
+    expect(textOf((await browser.get(path, html)).text)).toMatch(/ada 7 2 36\.8% No subject 4 3 21\.1%/);
     await db.orm.update(products).set({ creditPrice: '3' }).where(eq(products.id, product.id));
     expect(textOf((await browser.get(path, html)).text)).toContain('By API key Name Events Share of events');
-    expect(await chartBy('key')).toBe('15 Mar 2031: 15 credits');
+    expect(await chartBy('key')).toBe('15 Mar 2031: 19 credits');
     await db.orm.delete(creditEntries).where(eq(creditEntries.orgId, orgId));
-    expect(await chartBy('subject')).toBe('15 Mar 2031: 4 events\nNo subject 1\nada 2\nben 1');
+    expect(await chartBy('subject')).toBe('15 Mar 2031: 6 events\nada 2\nben 1\nNo subject 3');
   });
 
   it('say how many are shown if there are more', async () => {
