@@ -130,7 +130,7 @@ it('each kind of alert suggests a level until one is typed', async () => {
   const { browser, organization } = await signedIn(world.db, world.service.url);
   const product = await createProduct(world.db, { unitCap: '10' });
   await grant(world.db, organization.id, product.id);
-  await addGrant(world.db, organization.id, { amount: '500' });
+  await addGrant(world.db, organization.id, { amount: '500' }, new Date(world.service.clock.now()));
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard/usage/alerts');
   const [kind, level] = [page.getByLabel('Alert on'), page.getByLabel('Level')];

@@ -135,7 +135,7 @@ it('a chosen part shows the chips and figures again, and a chosen bar keeps no f
   for (let i = 0; i < 3; i++) await send(`today-${i}`);
   const page = await world.visit({ as, viewport: { width: 360, height: 500 } });
   await page.goto('/dashboard/usage');
-  const row = page.getByRole('row', { name: /org_live_/ }).getByRole('link');
+  const row = page.locator('.part-list a').first();
   await row.evaluate((link) => link.scrollIntoView());
   const before = await page.evaluate<number>('scrollY');
   await row.click();

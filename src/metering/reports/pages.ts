@@ -150,9 +150,7 @@ async function readCsvParts(deps: ReportDeps, orgId: string, request: UsageReque
 }
 
 /** A row without a link is not one value. */
-type Listed = {
-  parts?: readonly { name: string; rows: readonly { value: string; href?: string | undefined }[] }[];
-};
+type Listed = { parts?: { name: string; rows: { value: string; href?: string | undefined }[] }[] };
 
 /** The controls stay in place even if the query is invalid. */
 function toFilters(
@@ -191,7 +189,7 @@ function toFilters(
     ...toPeriodChoices(`${viewer.home}/usage`, shown, query, kept, now, viewer.mode),
     form: { ...form, values: { ...toPeriodQuery(shown.period), ...form.values, product: product ?? '' } },
     kept,
-    addable: addable.filter(({ name, rows }) => kept[name] === undefined && (rows[0] || name !== 'key')),
+    addable: addable.filter(({ name, rows }) => kept[name] === undefined && (rows[1] || name !== 'key')),
     hasProducts: products.length > 0,
     productOptions:
       options && options.length > 1 && viewer.subject === undefined
