@@ -328,7 +328,7 @@ describe('alerts without e-mail', () => {
     const product = await createProduct(silent.database.db, { unitCap: '10' });
     await grant(silent.database.db, organization.id, product.id);
     const usage = await read('/dashboard/usage');
-    expect(usage).toMatch(/<strong>Nobody receives alerts:<\/strong> this service .* No alerts yet/);
+    expect(usage).toMatch(/<strong>Nobody receives alerts:<\/strong> this service .*No alerts yet/);
     const set = (values: Partial<typeof webhookEndpoints.$inferInsert>) =>
       silent.database.db.orm.update(webhookEndpoints).set(values);
     await createListener(silent.database.db, organization.id, { types: ['usage.threshold_reached'] });
