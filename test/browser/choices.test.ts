@@ -3,7 +3,8 @@ import { everything } from '../../src/markets/venue/simulation/world.js';
 import { signedIn } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
-import { createProduct } from '../metering/support/products.js';
+import { addGrant } from '../metering/support/credits.js';
+import { createProduct, grant } from '../metering/support/products.js';
 import { signedInOperator } from '../support/operators.js';
 
 const world = browserWorld({ trading: { selection: everything } });
@@ -123,4 +124,25 @@ it('only an order that rests in the book can be post only', async () => {
   expect(await page.locator('.error').count()).toBe(0);
   await timeInForce.selectOption('fill_or_kill');
   expect(await postOnly.isChecked()).toBe(false);
+});
+
+it('each kind of alert suggests a level until one is typed', async () => {
+  const { browser, organization } = await signedIn(world.db, world.service.url);
+  const product = await createProduct(world.db, { unitCap: '10' });
+  await grant(world.db, organization.id, product.id);
+  await addGrant(world.db, organization.id, { amount: '500' }, new Date(world.service.clock.now()));
+  const page = await world.visit({ as: browser });
+  await page.goto('/dashboard/usage/alerts');
+  const [kind, level] = [page.getByLabel('Alert on'), page.getByLabel('Level')];
+  for (const [chosen, suggested] of [
+    [product.slug, '95'],
+    [':left', '100'],
+    ['', ''],
+  ] as const) {
+    await kind.selectOption(chosen);
+    expect(await level.inputValue()).toBe(suggested);
+  }
+  await level.fill('60');
+  await kind.selectOption(product.slug);
+  expect(await level.inputValue()).toBe('60');
 });

@@ -151,6 +151,33 @@ it('links of the explorer keep the place and the focus, and the way back', async
   expect(page.url()).not.toContain('sum=1');
 });
 
+it('a chosen part shows the chips and figures again, and a chosen bar keeps no frame on another one', async () => {
+  const { as, send } = await arrive({ unitCap: '1000' });
+  for (let i = 0; i < 3; i++) await send(`today-${i}`);
+  const page = await world.visit({ as, viewport: { width: 360, height: 500 } });
+  await page.goto('/dashboard/usage');
+  const row = page.locator('.part-list a').first();
+  await row.evaluate((link) => link.scrollIntoView());
+  const before = await page.evaluate<number>('scrollY');
+  await row.click();
+  const chip = page.getByRole('link', { name: /^API key: / });
+  await chip.waitFor();
+  const isInView = (selector: string) =>
+    page.evaluate<boolean>(
+      `(() => { const { top, bottom } = document.querySelector('${selector}').getBoundingClientRect(); return top >= 0 && bottom <= innerHeight; })()`,
+    );
+  await expect.poll(() => isInView('.chosen-parts')).toBe(true);
+  expect(await isInView('#usage .tile')).toBe(true);
+  expect(await page.evaluate<number>('scrollY')).toBeLessThan(before);
+  await chip.click();
+  await chip.waitFor({ state: 'detached' });
+  expect(await isInView('#usage .tile')).toBe(true);
+  const bar = page.locator('[data-chart] a').last();
+  await bar.locator('.hit').click();
+  await page.waitForURL(/range=day/);
+  await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('main');
+});
+
 it('the next page of events begins at its top, and the headings of a long list stay in view', async () => {
   const { organization, product, as } = await arrive();
   const { secret } = await createKey(world.db, organization.id);

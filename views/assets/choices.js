@@ -12,6 +12,16 @@ export function choicesFollowFields() {
     option.addEventListener('change', () => (option.form.elements[name].value = value));
   }
   for (const group of document.querySelectorAll('[data-shown-for]')) clearWithChoice(group);
+  for (const choice of document.querySelectorAll('select[data-fills]')) fillWithChoice(choice);
+}
+
+/** Each option suggests a value for the field that the select names, until the reader has typed one. */
+function fillWithChoice(choice) {
+  const field = choice.form.elements[choice.dataset.fills];
+  let last = choice.selectedOptions[0].dataset.fill;
+  choice.addEventListener('change', () => {
+    if (field.value === last) field.value = last = choice.selectedOptions[0].dataset.fill;
+  });
 }
 
 /**

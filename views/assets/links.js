@@ -19,12 +19,14 @@ export function swapLinks() {
     const opener = document.querySelector('[aria-current] > * a[data-panel]');
     const closes = link.matches('[data-panel-close]');
     const isPager = link.closest('.pager') !== null;
+    // The chosen parts and the figures are at the top of the report.
+    const target = link.closest('.parts-of-usage, .chosen-parts') ? '#report-title' : address.hash;
     const isShown = await refreshMain(address.href, 'pushState').catch(() => false);
     if (!isShown) return location.assign(address);
     if (link.matches('[data-panel]')) document.querySelector('.side-panel')?.focus();
     else if (closes) (opener?.isConnected ? opener : document.getElementById('find-event')).focus();
     else {
-      showTarget(address.hash, isPager, event.detail === 0);
+      showTarget(target, isPager, event.detail === 0);
       keepFocus(link);
     }
   });
@@ -51,8 +53,10 @@ function showTarget(hash, isPager, isByKey) {
 
 /** A link that is gone leaves the focus to one with the same address, or to the main part. */
 function keepFocus(link) {
-  if (link.isConnected || document.activeElement.matches('[tabindex]')) return;
+  // The element of a chosen bar is now a bar of another time.
+  const isBar = link.closest('[data-chart]') !== null;
+  if (!isBar && (link.isConnected || document.activeElement.matches('[tabindex]'))) return;
   const links = [...document.querySelectorAll('[data-swap] a[href]')];
-  const same = links.find((other) => other.getAttribute('href') === link.getAttribute('href'));
-  (same ?? document.getElementById('main')).focus({ preventScroll: true });
+  const same = !isBar && links.find((other) => other.getAttribute('href') === link.getAttribute('href'));
+  (same || document.getElementById('main')).focus({ preventScroll: true });
 }

@@ -9,7 +9,8 @@ export interface StackedInput {
   /** Header of the table's first column, for example `Day (UTC)`. */
   stepName: string;
   steps: { axis: string; name: string; href?: string | undefined }[];
-  series: { name: string; values: readonly string[] }[];
+  /** The ones without a name of their own are last. */
+  series: { name: string; values: readonly string[]; isLast?: boolean }[];
   others?: { count: number; values: readonly string[] } | undefined;
   /** For example `3 other keys`. */
   nameOthers: (count: number) => string;
@@ -116,11 +117,7 @@ const estimateFormat = new Intl.NumberFormat('en', { maximumSignificantDigits: 3
 export const formatEstimate = (value: number): string =>
   value >= 1e15 ? formatTick(value) : estimateFormat.format(value);
 
-interface Series {
-  name: string;
-  values: readonly string[];
-  total: string;
-}
+type Series = StackedInput['series'][number] & { total: string };
 
 function joinOthers(sorted: Series[], { others, nameOthers, steps }: StackedInput): Series[] {
   const rest = sorted.slice(MAX_SERIES);
@@ -133,4 +130,5 @@ function joinOthers(sorted: Series[], { others, nameOthers, steps }: StackedInpu
   return [...byName(sorted.slice(0, MAX_SERIES)), ...(total === '0' ? [] : [joined])];
 }
 
-const byName = (series: Series[]): Series[] => series.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+const byName = (series: Series[]): Series[] =>
+  series.toSorted((a, b) => Number(a.isLast ?? 0) - Number(b.isLast ?? 0) || (a.name < b.name ? -1 : 1));

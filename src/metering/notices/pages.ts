@@ -10,6 +10,7 @@ import { parseInput } from '../../core/http/validate.js';
 import { newForm, postForm, readQuery, textField, type FormState } from '../../core/pages/form.js';
 import { formatShare, toNamedOptions } from '../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
+import { readCredits } from '../credit-grants/credits.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import {
   addAlert,
@@ -45,11 +46,24 @@ export function alertPages(context: Context): Router {
     const burns = await listDailyBurns(context.db.orm, orgId, new Date(context.clock.now()));
     const given = textField(readQuery(req), 'cap');
     const cap = [ON_LEFT, ...alerts.capped.map(({ slug }) => slug)].find((slug) => slug === given) ?? '';
-    const most = Math.ceil(burns.at(-1)!);
-    const level = cap === '' ? most || '' : cap === ON_LEFT ? '' : '95';
+    const { balance } = await readCredits(
+      context.db.orm,
+      { orgId, livemode: true },
+      new Date(context.clock.now()),
+    );
+    const toLevel = (credits: number) => (credits > 0 && credits < 1e9 ? String(credits) : '');
+    const options = [
+      ...toNamedOptions(alerts.capped).map((option, i) => {
+        const { used, cap } = alerts.capped[i]!;
+        return { ...option, label: `Cap of ${option.label}, ${formatShare(used, cap)} used`, fill: '95' };
+      }),
+      { value: ON_LEFT, label: 'Credits left', fill: toLevel(Math.floor(Number(balance) / 5)) },
+      { value: '', label: 'Credits burned in a day', fill: toLevel(Math.ceil(burns.at(-1)!)) },
+    ];
+    const level = options.find(({ value }) => value === cap)!.fill;
     await renderPage(context, req, res, page, {
       isPage: true,
-      form: req.method === 'GET' ? newForm({ cap, level: String(level) }) : form,
+      form: req.method === 'GET' ? newForm({ cap, level }) : form,
       alerts: {
         ...alerts,
         rows: alerts.rows.map((row) => ({
@@ -60,14 +74,7 @@ export function alertPages(context: Context): Router {
               : undefined,
         })),
         recipients: (await listRecipients(context.db.orm, orgId, alertRoles)).map(({ name }) => name),
-        options: [
-          ...toNamedOptions(alerts.capped).map((option, i) => {
-            const { used, cap } = alerts.capped[i]!;
-            return { ...option, label: `Cap of ${option.label}, ${formatShare(used, cap)} used` };
-          }),
-          { value: ON_LEFT, label: 'Credits left' },
-          { value: '', label: 'Credits burned in a day' },
-        ],
+        options,
         burns,
       },
     });

@@ -137,6 +137,7 @@ export async function readAllProducts(
     ...toChosen(request, key),
     csvHref: request.showsKeys ? linksOf(request)({}, `${request.path}.csv`) : undefined,
     isEmpty: sums.length === 0,
+    isHalved: part && request.showsKeys && products.some(({ countsSubjects }) => countsSubjects),
     stacks,
     unit,
     total,
@@ -243,7 +244,7 @@ async function readPartSeries(
   });
   return rest.every((quantity) => quantity === '0')
     ? series
-    : [...series, { name: 'No subject', values: rest }];
+    : [...series, { name: 'No subject', values: rest, isLast: true }];
 }
 
 /** That a page reads without being asked for a subject. */
@@ -267,8 +268,9 @@ export async function readWholeParts(
         limit: MAX_PARTS,
       });
   const ofKind = (kind: ProductPart['kind']) => rows.filter((row) => row.kind === kind);
-  const events = ofKind('key').reduce((sum, row) => sum + Number(row.events), 0);
-  const isReadable = showsCredits && ofKind('subject').length > 0 && events <= MAX_EVENTS;
+  const eventsOf = (list: readonly ProductPart[]) => sumDecimals(list.map(({ events }) => events));
+  const isReadable =
+    showsCredits && ofKind('subject').length > 0 && Number(eventsOf(ofKind('key'))) <= MAX_EVENTS;
   const costs = isReadable ? await readSubjectCredits(orm, id, products, request.period) : undefined;
   const bySubject = groupBy(costs ?? [], ({ value }) => value);
   const link = linksOf(request);
@@ -299,20 +301,25 @@ export async function readWholeParts(
       const ofKeys = amountOf(ofKind('key'));
       const listed = sumDecimals(sums.map(({ quantity }) => quantity));
       const whole = compareDecimals(ofKeys, listed) > 0 ? ofKeys : listed;
-      const rest = { value: 'No subject', quantity: differenceOf(whole, listed) };
+      const rest = {
+        value: 'No subject',
+        quantity: differenceOf(whole, listed),
+        ...(isPriced && { events: differenceOf(eventsOf(ofKind('key')), eventsOf(own)) }),
+      };
       return {
         name: kind === 'key' ? 'API key' : 'subject',
         more: Math.max(0, sums.length - MAX_ROWS),
         columns: isPriced ? ['Credits', 'Events', 'Share of credits'] : ['Events', 'Share of events'],
         rows: [
           ...sums.slice(0, MAX_ROWS).map(({ value, of, first: { keyName, keyPrefix }, quantity }) => ({
+            id: value,
             isCurrent: isChosen(value),
             value: kind === 'subject' ? value : (keyName ?? 'Operator'),
             code: keyPrefix && `${keyPrefix}…`,
             href:
               kind === 'key' && keyName === null ? undefined : link({ [kind]: isChosen(value) ? '' : value }),
             quantity,
-            ...(isPriced && { events: sumDecimals(of.map(({ events }) => events)) }),
+            ...(isPriced && { events: eventsOf(of) }),
           })),
           ...(rest.quantity === '0' ? [] : [rest]),
         ].map((row) => ({ ...row, share: formatShare(row.quantity, whole) })),

@@ -242,7 +242,8 @@ async function readParts(
         share: formatShare(quantity, whole),
       };
     });
-    const part = { name, place, rows: shown, more: rows.length - shown.length };
+    const ordered = shown.toSorted((a, b) => Number(a.id === '') - Number(b.id === ''));
+    const part = { name, place, rows: ordered, more: rows.length - shown.length };
     parts.push(split.isPriced ? withCosts(part, ofEvents, place) : part);
   }
   return parts;

@@ -24,7 +24,7 @@ import { toEventsCsv, toUsageCsv, type UsagePart } from './csv.js';
 import { readExplorer } from './explorer.js';
 import { placeOf, readLookUp, spanOf, toEventPanel, type LookUp, type Typed } from './event-view.js';
 import { monthPeriod, toPeriodQuery } from './period.js';
-import { linksOf } from './report-view.js';
+import { capitalise, linksOf } from './report-view.js';
 import {
   DIMENSION,
   isOfAll,
@@ -149,13 +149,16 @@ async function readCsvParts(deps: ReportDeps, orgId: string, request: UsageReque
   return shown.map((product) => ({ ...chosen, product, metric: product.usageMetric, request }));
 }
 
+/** A row without a link is not one value. */
+type Listed = { parts?: { name: string; rows: { value: string; href?: string | undefined }[] }[] };
+
 /** The controls stay in place even if the query is invalid. */
 function toFilters(
   viewer: Viewer,
   { query, form }: { query: FormFields; form: FormState },
   products: UsageProduct[],
   now: Date,
-  { request, product: chosen }: Partial<Awaited<ReturnType<typeof readExplorer>>> = {},
+  { request, product: chosen, parts = [] }: Partial<Awaited<ReturnType<typeof readExplorer>>> & Listed = {},
 ) {
   const shown = request ?? {
     mode: query.mode === 'test' ? ('test' as const) : ('live' as const),
@@ -163,25 +166,30 @@ function toFilters(
   };
   const product = chosen?.slug ?? textField(query, 'product');
   const ofOne = request && isOfAll(products, request) ? [] : ['metric'];
-  const parts = Object.keys(query).filter(
+  const sent = Object.keys(query).filter(
     (name) =>
       ['key', 'subject', 'sum', 'by', ...ofOne].includes(name) ||
       (ofOne.length > 0 && name.startsWith(DIMENSION)),
   );
-  const kept: Query = { product, ...Object.fromEntries(parts.map((name) => [name, textField(query, name)])) };
+  const kept: Query = {
+    product,
+    ...Object.fromEntries(sent.map((name) => [name, textField(query, name)])),
+  };
   const options = toProductOptions(products);
   const countsSubjects = (chosen ? [chosen] : products).some((one) => one.countsSubjects);
   // Over all products, a subject cannot be combined with an API key.
   const takesSubject = countsSubjects && viewer.subject === undefined && (chosen || kept.key === undefined);
-  const addable = [
-    ...(takesSubject ? ['subject'] : []),
-    ...(chosen?.dimensions ?? []).map((name) => DIMENSION + name),
-  ];
+  const dimensions = chosen?.dimensions.map((name) => DIMENSION + name) ?? [];
+  const addable = ['key', ...(takesSubject ? ['subject'] : []), ...dimensions].map((name) => {
+    const part = name === 'key' ? 'API key' : name.replace(DIMENSION, '');
+    const rows = parts.find((one) => one.name === part)?.rows ?? [];
+    return { name, label: capitalise(part), rows: rows.filter(({ href }) => href !== undefined) };
+  });
   return {
     ...toPeriodChoices(`${viewer.home}/usage`, shown, query, kept, now, viewer.mode),
     form: { ...form, values: { ...toPeriodQuery(shown.period), ...form.values, product: product ?? '' } },
     kept,
-    addable: addable.filter((name) => kept[name] === undefined),
+    addable: addable.filter(({ name, rows }) => kept[name] === undefined && (rows[1] || name !== 'key')),
     hasProducts: products.length > 0,
     productOptions:
       options && options.length > 1 && viewer.subject === undefined

@@ -110,6 +110,7 @@ export function toChosen(request: UsageRequest, key: UsageReport['key'], product
   const link = linksOf(request, product);
   return {
     key: key && { ...key, isOtherMode: key.livemode !== (mode === 'live') },
+    allHref: linksOf({ ...request, values: {} }, product)({ key: '', subject: '' }),
     filters: [
       ...(key ? [{ name: 'API key', value: key.name, href: link({ key: '' }) }] : []),
       ...Object.entries(values).map(([name, value]) => ({
@@ -199,7 +200,7 @@ function chartOf(report: UsageReport, now: Date) {
     report;
   const byStart = new Map(steps.map(({ start, quantity }) => [start, quantity]));
   const all = stepsOf(request.period).map((start) => byStart.get(start.getTime()) ?? '0');
-  const parts = (series ?? []).map(({ name, quantities }) => ({ name, values: quantities }));
+  const parts = (series ?? []).map(({ quantities, ...one }) => ({ ...one, values: quantities }));
   const others = all.map((sum, i) =>
     parts.reduce((left, { values }) => subtractDecimals(left, values[i]!), sum),
   );

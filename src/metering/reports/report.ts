@@ -248,7 +248,8 @@ const toSeries = (points: readonly Point[], by: string, period: Period) =>
   [...groupBy(points, ({ value, isOther }) => (isOther ? 'All others' : value || `No ${by}`))].map(
     ([name, ofName]) => {
       const byStart = new Map(ofName.map(({ start, quantity }) => [start, quantity]));
-      return { name, quantities: stepsOf(period).map((start) => byStart.get(start.getTime()) ?? '0') };
+      const quantities = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? '0');
+      return { name, quantities, isLast: !ofName[0]!.value || ofName[0]!.isOther };
     },
   );
 

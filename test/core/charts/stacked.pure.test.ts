@@ -35,6 +35,15 @@ it('stacks series by name, so that sizes do not change their fills, with exact v
   expect(chart.summary).toBe('Calls by day and key: 3,000.30 in total. The numbers are in the table below.');
 });
 
+it('a series without a name of its own is last', () => {
+  const series = [
+    { name: 'No model', values: ['9'], isLast: true },
+    { name: 'small', values: ['1'] },
+  ];
+  const { legend } = toStackedChart(toInput(series));
+  expect(legend.map(({ name }) => name)).toEqual(['small', 'No model']);
+});
+
 it('one series has neither a sum nor its name in the labels', () => {
   const chart = toStackedChart(toInput([{ name: 'only', values: ['1', '2'] }]));
   expect(chart.bars[1]!.label).toBe('Day 2: 2');

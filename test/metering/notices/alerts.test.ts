@@ -323,7 +323,12 @@ describe('alerts without e-mail', () => {
 
   it('say that they reach nobody until an endpoint that listens works', async () => {
     const { browser, organization } = await signedIn(silent.database.db, silent.service.url);
-    const page = async () => (await browser.get(ALERTS, html)).text.replaceAll(/\s+/g, ' ');
+    const read = async (path: string) => (await browser.get(path, html)).text.replaceAll(/\s+/g, ' ');
+    const page = () => read(ALERTS);
+    const product = await createProduct(silent.database.db, { unitCap: '10' });
+    await grant(silent.database.db, organization.id, product.id);
+    const usage = await read('/dashboard/usage');
+    expect(usage).toMatch(/<strong>Nobody receives alerts:<\/strong> this service .*No alerts yet/);
     const set = (values: Partial<typeof webhookEndpoints.$inferInsert>) =>
       silent.database.db.orm.update(webhookEndpoints).set(values);
     await createListener(silent.database.db, organization.id, { types: ['usage.threshold_reached'] });
@@ -401,9 +406,13 @@ describe('the page of alerts', () => {
       (await customer.browser.get(path, html)).text.replaceAll(/\s+/g, ' ');
     const address = `${ALERTS}?cap=${customer.product.slug}`;
     expect(await read(`/dashboard/usage?product=${customer.product.slug}`)).toContain(`href="${address}"`);
-    const proposal = `<option value="${customer.product.slug}" selected> Cap of Tiles, 25.0% used`;
+    const proposal = `<option value="${customer.product.slug}" data-fill="95" selected> Cap of Tiles, 25.0% used`;
     expect(await read(address)).toContain(proposal);
     expect(await read(address)).toContain('value="95"');
+    expect(await read(address)).toContain(
+      '<option value=":left" data-fill="968"> Credits left </option> <option value="" data-fill="97">',
+    );
+    expect(await read(`${ALERTS}?cap=:left`)).toContain('value="968"');
     await customer.add({ cap: '', level: '30' });
     const page = await read(ALERTS);
     expect(page).not.toContain(proposal);

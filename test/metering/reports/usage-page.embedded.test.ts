@@ -459,8 +459,38 @@ describe('the parts', () => {
     expect(textOf((await open(both.slice('/dashboard/usage'.length))).text)).toContain('Used 2 calls');
     const ofKey = (await open(`?dimension.region=eu&by=model&key=${key.id}`)).text;
     expect(ofKey).toContain('15 Mar 2031: 8 calls\nlarge 5\nsmall 3');
+    // Nothing was counted for `us & ca` and `large`, which says nothing about the product.
+    const none = await open(`?dimension.region=us%20%26%20ca&dimension.model=large&key=${key.id}`);
+    expect(textOf(none.text)).toMatch(
+      /No usage with these filters in March 2031 Remove the filters By model/,
+    );
+    expect(textOf(none.text)).not.toMatch(/No live usage|The latest usage/);
+    const without = /href="\/dashboard\/usage([^"]*)">Remove the filters/.exec(none.text)![1]!;
+    expect(textOf((await open(without.replaceAll('&amp;', '&'))).text)).toContain('Used 11 calls');
     const subject = hrefOf(whole, 'ben');
     expect(textOf((await open(subject.slice('/dashboard/usage'.length))).text)).toContain('Used 5 calls');
+  });
+
+  it('are offered as filters: listed values, and the API keys by name', async () => {
+    const { db, orgId, open, key, other, product } = await divided();
+    const whole = (await open()).text.replaceAll(/\s+/g, ' ');
+    const keys = `<option value="" selected> Any </option> <option value="${key.id}"> the runtime </option> <option value="${other.id}"> the other org_live_`;
+    const subjects = '<option value="ada"></option><option value="ben"></option><option value="cleo">';
+    expect(whole).toContain(keys);
+    expect(whole).toMatch(/name="subject"[^>]* list="add-subject-values"/);
+    expect(whole).toContain(`<datalist id="add-subject-values">${subjects}`);
+    expect(whole).toContain('<datalist id="add-dimension.model-values"><option value="small">');
+    expect((await open(`?key=${key.id}`)).text).not.toContain('name="key">');
+    await grant(db, orgId, (await createProduct(db)).id);
+    const all = (await open()).text.replaceAll(/\s+/g, ' ');
+    expect(all).toContain(keys);
+    expect(all).toContain(
+      '<datalist id="add-subject-values"><option value="ben"></option><option value="ada">',
+    );
+    // Without usage there is nothing to list.
+    const before = (await open(`?product=${product.slug}&month=2030-01`)).text;
+    expect(before).not.toMatch(/<datalist|<select[^>]* name="key"/);
+    expect(before).toMatch(/name="subject"[^>]*placeholder="exact value"/);
   });
 
   it.each([
@@ -715,6 +745,8 @@ describe('all products', () => {
     expect(narrow).toContain('Only usage with API key: the runtime × (remove)');
     expect(narrow).toContain('Credits burned 7 ');
     expect(narrow).not.toMatch(/Credits left|By subject|Statement/);
+    expect(narrow).toContain('Choose a product to combine an API key with subjects.');
+    expect(text).not.toContain('Choose a product to combine');
     expect(ofKey.text).toMatch(/data-label="15 Mar 2031: 7 credits/);
     expect(narrow).toMatch(new RegExp(`${product.name} 2 calls 7 100\\.0% By API key`));
     expect(narrow).toMatch(
@@ -735,6 +767,11 @@ describe('all products', () => {
     expect(ofAda).toContain('Only usage with Subject: ada × (remove) Credits burned 7 ');
     expect(ofAda).toContain('By subject Name Credits Events Share of credits ben 8 1 53.3% ada 7 2 46.7%');
     expect(ofAda).not.toContain('By API key');
+    expect(ofAda).toContain('Choose a product to combine an API key with subjects.');
+    const ofNobody = await browser.get(`${path}?subject=plan`, html);
+    expect(textOf(ofNobody.text)).toMatch(
+      /No usage with these filters in March 2031 Remove the filters By subject/,
+    );
     // The events of a long period are not read.
     const year = 'range=custom&from=2031-01-01&to=2031-12-31';
     const ofYear = textOf((await browser.get(`${path}?${year}`, html)).text);
@@ -751,11 +788,14 @@ describe('all products', () => {
     const former = await browser.get(`${path}?dimension.model=large&key=${key.id}`, html);
     expect(textOf(former.text)).toContain('Credits burned 7 ');
     expect(former.text).not.toContain('dimension.model');
+    await send(other.secret, product.slug, 1, { dimensions: { model: 'small' } });
+    await send(other.secret, product.slug, 1, { dimensions: { model: 'small' } });
+    expect(textOf((await browser.get(path, html)).text)).toMatch(/ada 7 2 36\.8% No subject 4 3 21\.1%/);
     await db.orm.update(products).set({ creditPrice: '3' }).where(eq(products.id, product.id));
     expect(textOf((await browser.get(path, html)).text)).toContain('By API key Name Events Share of events');
-    expect(await chartBy('key')).toBe('15 Mar 2031: 15 credits');
+    expect(await chartBy('key')).toBe('15 Mar 2031: 19 credits');
     await db.orm.delete(creditEntries).where(eq(creditEntries.orgId, orgId));
-    expect(await chartBy('subject')).toBe('15 Mar 2031: 4 events\nNo subject 1\nada 2\nben 1');
+    expect(await chartBy('subject')).toBe('15 Mar 2031: 6 events\nada 2\nben 1\nNo subject 3');
   });
 
   it('say how many are shown if there are more', async () => {
