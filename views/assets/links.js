@@ -50,7 +50,7 @@ function showTarget(hash, isPager) {
 
 /** A link that is gone leaves the focus to one with the same address, or to the main part. */
 function keepFocus(link) {
-  if (link.isConnected || document.activeElement.matches('[tabindex]')) return;
+  if (link.isConnected || document.activeElement !== document.body) return;
   const links = [...document.querySelectorAll('[data-swap] a[href]')];
   const same = links.find((other) => other.getAttribute('href') === link.getAttribute('href'));
   (same ?? document.getElementById('main')).focus({ preventScroll: true });

@@ -18,10 +18,14 @@ export function rowKeys() {
     const next = shortcut ?? (step && findRow(step, key.startsWith('Arrow')));
     if (!next) return;
     event.preventDefault();
-    if (shortcut?.matches('a, button')) shortcut.click();
-    else next.focus();
+    if (!shortcut?.matches('a, button')) return next.focus();
+    if (shortcut.matches('a')) document.addEventListener('shown', focusField, { once: true });
+    shortcut.click();
   });
 }
+
+/** The page that a key opened takes the next keys in its field. */
+const focusField = () => document.querySelector('input[aria-keyshortcuts]')?.focus();
 
 /** Without a focused row, j and k begin at the current one. */
 function findRow(step, isArrow) {

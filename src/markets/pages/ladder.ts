@@ -10,7 +10,7 @@ import { ticketAddress } from './addresses.js';
 import { marketStatusLabels } from './labels.js';
 import { formatPrice } from '../../core/pages/format.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
-import { perContract } from '../market/contracts.js';
+import { addCounts, perContract } from '../market/contracts.js';
 
 interface LadderInput extends Pick<OwnAccount, 'holdings' | 'mayOpen' | 'mayOrder' | 'composed'> {
   event: MarketEvent;
@@ -139,23 +139,43 @@ function toHeld(market: Market, held: Holding | undefined, book: OrderBook, mayO
   };
 }
 
-/** The bids and asks of one side, the best first. A price leads to the ticket with that limit, if orders are taken. */
+const TOP_LEVELS = 5;
+
+/**
+ * The bids and asks of one side, the best first, with the reader's own resting orders. A price leads to the ticket with
+ * that limit, if orders are taken.
+ */
 export function toBookRows(
   book: OrderBook,
   side: Side,
+  own: readonly (Level & { isBid: boolean })[],
   toHref: ((price: Micros, isBid: boolean) => string) | null,
 ) {
-  const [bids, asks] = [bidsOf(book, side), asksOf(book, side)];
-  const most = Math.max(1, ...[...asks, ...bids].map(({ contracts }) => contracts));
-  const toLevel = ({ price, contracts }: Level, isBid: boolean) => ({
-    price,
-    href: toHref?.(price, isBid),
-    contracts,
-    /** In percent of the widest level. */
-    width: ((100 * contracts) / most).toFixed(1),
-  });
-  return Array.from({ length: Math.max(bids.length, asks.length) }, (_, i) => ({
-    bid: bids[i] && toLevel(bids[i], true),
-    ask: asks[i] && toLevel(asks[i], false),
-  }));
+  const offered = [bidsOf(book, side), asksOf(book, side)] as const;
+  const most = Math.max(1, ...offered.flat().map(({ contracts }) => contracts));
+  const sumAt = (at: Micros, levels: readonly Level[]) =>
+    levels.reduce((sum, { price, contracts }) => (price === at ? addCounts(sum, contracts) : sum), 0);
+  const toLevels = (levels: readonly Level[], isBid: boolean) => {
+    const resting = own.filter((order) => order.isBid === isBid);
+    const prices = [...new Set([...levels, ...resting].map(({ price }) => price))];
+    return prices
+      .toSorted((a, b) => Number(isBid ? b - a : a - b))
+      .map((price) => {
+        const contracts = sumAt(price, levels);
+        /** In percent of the widest level. */
+        const width = ((100 * contracts) / most).toFixed(1);
+        return { price, href: toHref?.(price, isBid), contracts, own: sumAt(price, resting), width };
+      });
+  };
+  const [bids, asks] = [toLevels(offered[0], true), toLevels(offered[1], false)];
+  return {
+    rows: inPairs(bids, asks),
+    /** The best levels and own orders. */
+    top: inPairs(
+      ...[bids, asks].map((levels) => levels.filter((level, i) => i < TOP_LEVELS || level.own > 0)),
+    ),
+  };
 }
+
+const inPairs = <T>(bids: readonly T[] = [], asks: readonly T[] = []) =>
+  Array.from({ length: Math.max(bids.length, asks.length) }, (_, i) => ({ bid: bids[i], ask: asks[i] }));
