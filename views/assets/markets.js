@@ -177,19 +177,11 @@ function followTyping() {
     if (form.querySelector('.error')) return;
     (document.querySelector('[data-place] button') ?? document.getElementById('review-title')).focus();
   });
-}
-
-/** Typing replaces a number that has just received the focus. */
-function selectNumbers() {
-  let entered;
+  // Typing replaces a number that has just received the focus, also by a click, which puts the caret after the focus.
   document.addEventListener('focusin', ({ target }) => {
-    entered = target.matches('#ticket [type=number]') ? target : undefined;
-    entered?.select();
-  });
-  // A click puts the caret between the digits after the focus.
-  document.addEventListener('click', ({ target }) => {
-    if (target === entered) target.select();
-    entered = undefined;
+    if (!target.matches('#ticket [type=number]')) return;
+    target.select();
+    target.addEventListener('click', () => target.select(), { once: true });
   });
 }
 
@@ -269,7 +261,6 @@ document.addEventListener('shown', () => {
 });
 followSlider();
 followTyping();
-selectNumbers();
 followSearch();
 listen();
 setInterval(() => {

@@ -139,11 +139,9 @@ function toHeld(market: Market, held: Holding | undefined, book: OrderBook, mayO
   };
 }
 
-const TOP_LEVELS = 5;
-
 /**
- * The bids and asks of one side, the best first, with the reader's own resting orders. A price leads to the ticket with
- * that limit, if orders are taken.
+ * The bids and asks of one side, the best first, with the reader's resting orders. A price leads to the ticket with that
+ * limit, if orders are taken.
  */
 export function toBookRows(
   book: OrderBook,
@@ -151,31 +149,28 @@ export function toBookRows(
   own: readonly (Level & { isBid: boolean })[],
   toHref: ((price: Micros, isBid: boolean) => string) | null,
 ) {
-  const offered = [bidsOf(book, side), asksOf(book, side)] as const;
-  const most = Math.max(1, ...offered.flat().map(({ contracts }) => contracts));
+  const most = Math.max(
+    1,
+    ...[...bidsOf(book, side), ...asksOf(book, side)].map(({ contracts }) => contracts),
+  );
   const sumAt = (at: Micros, levels: readonly Level[]) =>
     levels.reduce((sum, { price, contracts }) => (price === at ? addCounts(sum, contracts) : sum), 0);
-  const toLevels = (levels: readonly Level[], isBid: boolean) => {
+  const [bids = [], asks = []] = [true, false].map((isBid) => {
+    const levels = (isBid ? bidsOf : asksOf)(book, side);
     const resting = own.filter((order) => order.isBid === isBid);
     const prices = [...new Set([...levels, ...resting].map(({ price }) => price))];
-    return prices
-      .toSorted((a, b) => Number(isBid ? b - a : a - b))
-      .map((price) => {
-        const contracts = sumAt(price, levels);
-        /** In percent of the widest level. */
-        const width = ((100 * contracts) / most).toFixed(1);
-        return { price, href: toHref?.(price, isBid), contracts, own: sumAt(price, resting), width };
-      });
-  };
-  const [bids, asks] = [toLevels(offered[0], true), toLevels(offered[1], false)];
-  return {
-    rows: inPairs(bids, asks),
-    /** The best levels and own orders. */
-    top: inPairs(
-      ...[bids, asks].map((levels) => levels.filter((level, i) => i < TOP_LEVELS || level.own > 0)),
-    ),
-  };
+    prices.sort((a, b) => Number(isBid ? b - a : a - b));
+    return prices.map((price) => ({
+      price,
+      href: toHref?.(price, isBid),
+      contracts: sumAt(price, levels),
+      own: sumAt(price, resting),
+      /** In percent of the widest level. */
+      width: ((100 * sumAt(price, levels)) / most).toFixed(1),
+    }));
+  });
+  return Array.from({ length: Math.max(bids.length, asks.length) }, (_, i) => ({
+    bid: bids[i],
+    ask: asks[i],
+  }));
 }
-
-const inPairs = <T>(bids: readonly T[] = [], asks: readonly T[] = []) =>
-  Array.from({ length: Math.max(bids.length, asks.length) }, (_, i) => ({ bid: bids[i], ask: asks[i] }));

@@ -399,10 +399,8 @@ function toDepth(
       price: order.side === side ? order.limitPrice : DOLLAR - order.limitPrice,
       contracts: subtractCounts(order.contracts, order.filledContracts),
     }));
-  return {
-    caption: `Order book: ${side.toUpperCase()} of ${labelOf(market)}`,
-    ...toBookRows(book, side, resting, mayOpen && takesOrders(market) ? toHref : null),
-  };
+  const rows = toBookRows(book, side, resting, mayOpen && takesOrders(market) ? toHref : null);
+  return { caption: `Order book: ${side.toUpperCase()} of ${labelOf(market)}`, rows };
 }
 
 /** A placed order replaces the button that placed it, so that a second click places no other. */
