@@ -556,7 +556,7 @@ it('keys go through the opportunities, choose a side and list themselves', async
   await page.keyboard.press('t');
   expect(await page.evaluate('document.activeElement.id')).toBe('field-contracts');
   // In a field for text, a key is only typed.
-  await page.getByRole('searchbox', { name: 'City' }).focus();
+  await page.locator('#q').focus();
   await page.keyboard.press('s');
   expect(await page.getByRole('dialog', { name: 'Keys' }).isVisible()).toBe(false);
   expect(page.url()).toContain('side=yes');
