@@ -209,6 +209,9 @@ it('new prices arrive automatically and keep the focus and open details', async 
   await expect.poll(() => page.locator('#desk-status').getAttribute('data-as-of')).not.toBe(before);
   const { yesAsk } = world.service.trading.snapshots.current!.markets.get(ticker)!;
   await expect.poll(() => buy.innerText()).toContain(formatPrice(yesAsk!));
+  // A new price lights up its whole tile.
+  expect(await page.locator('a.buy.flash').count()).toBeGreaterThan(0);
+  expect(await page.locator('a .flash').count()).toBe(0);
   expect(await page.evaluate<string>('document.activeElement.href')).toContain(
     await buy.getAttribute('href'),
   );
@@ -220,6 +223,8 @@ it('new prices arrive automatically and keep the focus and open details', async 
   // The choice stays for the next city, and arrows change it.
   await page.getByRole('navigation', { name: 'Opportunities' }).getByRole('link').last().click();
   await page.locator('.opportunities li:last-child [aria-current]').waitFor();
+  // Another city's prices are no changes.
+  expect(await page.locator('.flash').count()).toBe(0);
   const isCut = `{
     const list = document.querySelector('.opportunities');
     const isEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 1;
@@ -326,7 +331,12 @@ it('the list updates while the reader types, and the focus stays in the search',
   answer();
   await page.waitForURL('**q=chic');
   await expect.poll(() => cities.count()).toBe(1);
-  await search.fill('');
+  // Enter opens the first match, and its row has the focus.
+  await page.keyboard.press('Enter');
+  await page.locator('.desk-city', { hasText: 'Chicago' }).waitFor();
+  await expect.poll(() => page.evaluate<string>('document.activeElement.innerText')).toContain('Chicago');
+  expect(page.url()).toContain('q=chic');
+  await page.goto('/dashboard/markets');
   await search.pressSequentially('san');
   // Typing the first letters already narrows the list.
   await expect
@@ -457,6 +467,24 @@ it('at 1280×800, all brackets and the button of a resting order are in view', a
   await bid.click();
   await page.getByRole('heading', { name: `Buy 2 YES at ${price}¢ or less` }).waitFor();
   expect(await page.getByLabel('Order type').inputValue()).toBe('good_till_time');
+  await page.getByLabel('Keep resting after an observation decides the market').waitFor();
+  // Own orders have a mark at their price, also where nobody else bids.
+  await page.getByLabel('Limit in cents').fill('1');
+  await page.getByRole('heading', { name: 'Buy 2 YES at 1¢ or less' }).waitFor();
+  await page.getByRole('button', { name: PLACE }).click();
+  const level = page.locator('.desk-market .book tr', { hasText: '2 yours' });
+  await expect
+    .poll(() => level.locator('.bid').allInnerTexts())
+    .toEqual([/2 yours/, /1¢/].map((text) => expect.stringMatching(text)));
+  await page.keyboard.press('n');
+  await expect.poll(() => level.locator('.ask').first().innerText()).toContain('99¢');
+  const order = page.locator('.ladder .held').getByRole('link', { name: /^1 order/ });
+  expect(await order.getAttribute('href')).toMatch(/portfolio\/orders\//);
+  // Sizes stand beside their prices at every width.
+  await page.setViewportSize({ width: 1920, height: 1080 });
+  const [size, cost] = ['.bid.size span', '.bid.price a'].map((name) => book.locator(name).first());
+  const sizeBox = (await size!.boundingBox())!;
+  expect((await cost!.boundingBox())!.x - sizeBox.x - sizeBox.width).toBeLessThan(40);
   // Where the ticket covers the market, the book stays below it.
   await page.setViewportSize({ width: 900, height: 800 });
   expect(await page.locator('.ladder').isVisible()).toBe(false);
@@ -532,10 +560,59 @@ it('keys go through the opportunities, choose a side and list themselves', async
   await page.keyboard.press('Escape');
   await page.keyboard.press('t');
   expect(await page.evaluate('document.activeElement.id')).toBe('field-contracts');
-  // In a field, a key is only typed.
+  // In a field for text, a key is only typed.
+  await page.locator('#q').focus();
   await page.keyboard.press('s');
   expect(await page.getByRole('dialog', { name: 'Keys' }).isVisible()).toBe(false);
   expect(page.url()).toContain('side=yes');
+});
+
+it('typing replaces the number of a field that has just got the focus, and keys alone place an order', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const page = await world.visit({ as: browser });
+  const { ticker } = findMarket();
+  await page.goto(`/dashboard/markets/${ticker}?side=no&action=buy&contracts=20`);
+  const contracts = page.getByLabel('Contracts', { exact: true });
+  const type = async (text: string) => page.keyboard.type(text);
+  await page.keyboard.press('t');
+  await type('7');
+  expect(await contracts.inputValue()).toBe('7');
+  await page.keyboard.press('Tab');
+  await type('42');
+  expect(await page.getByLabel('Limit in cents').inputValue()).toBe('42');
+  const { width, height } = (await contracts.boundingBox())!;
+  const atEnd = { position: { x: width / 2, y: height / 2 } };
+  await contracts.click(atEnd);
+  await type('5');
+  expect(await contracts.inputValue()).toBe('5');
+  // A second click puts the caret between the digits.
+  await contracts.click(atEnd);
+  await type('1');
+  expect(await contracts.inputValue()).toBe('51');
+  await contracts.blur();
+  const focused = () =>
+    page.evaluate<string>('document.activeElement.id || document.activeElement.innerText');
+  const headline = page.locator('#review-title');
+  for (const key of ['n', 'y']) {
+    await page.keyboard.press(key);
+    await expect.poll(focused).toBe('field-contracts');
+    await page.locator('#ticket-tabs a[aria-current]', { hasText: key === 'n' ? 'NO' : 'YES' }).waitFor();
+  }
+  await type('0');
+  await page.keyboard.press('Enter');
+  await expect.poll(() => page.locator('#ticket .error').count()).toBe(1);
+  expect(await focused()).toBe('field-contracts');
+  await contracts.fill('2');
+  await page.keyboard.press('Enter');
+  await expect.poll(focused).toMatch(PLACE);
+  expect(await headline.innerText()).toMatch(/^Buy 2 YES/);
+  await page.keyboard.press('Enter');
+  await page.locator('#review').getByText('Bought 2 YES for').waitFor();
+  await page.keyboard.press('s');
+  await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Sell YES' }).waitFor();
+  await expect.poll(focused).toBe('field-contracts');
+  await type('1');
+  expect(await contracts.inputValue()).toBe('1');
 });
 
 it('on a phone, the ticket of a chosen market comes first, and places its order', async () => {

@@ -55,7 +55,7 @@ function showTarget(hash, isPager, isByKey) {
 function keepFocus(link) {
   // The element of a chosen bar is now a bar of another time.
   const isBar = link.closest('[data-chart]') !== null;
-  if (!isBar && (link.isConnected || document.activeElement.matches('[tabindex]'))) return;
+  if (!isBar && (link.isConnected || document.activeElement !== document.body)) return;
   const links = [...document.querySelectorAll('[data-swap] a[href]')];
   const same = !isBar && links.find((other) => other.getAttribute('href') === link.getAttribute('href'));
   (same || document.getElementById('main')).focus({ preventScroll: true });

@@ -148,6 +148,7 @@ export function sendInPlace() {
 /** True if the session has ended or the person has lost access. A reload then hides the data and shows why. */
 const isGone = ({ type, status }) => type === 'opaqueredirect' || status === 403 || status === 404;
 
+/** Their `data-flash` names the figure, because a cell of another contract has not changed. */
 const changedNodes = new WeakSet();
 
 /** Idiomorph options: https://github.com/bigskysoftware/idiomorph */
@@ -159,7 +160,8 @@ const morphOptions = {
         from.ariaInvalid = to.ariaInvalid;
         return false;
       }
-      if (from.dataset?.flash !== undefined && from.textContent !== to.textContent) changedNodes.add(from);
+      const name = from.dataset?.flash;
+      if (name !== undefined && name === to.dataset?.flash && from.textContent !== to.textContent) changedNodes.add(from);
       return true;
     },
     afterNodeMorphed(from) {

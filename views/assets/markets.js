@@ -81,11 +81,16 @@ function followSearch() {
     clearTimeout(timer);
     timer = setTimeout(show, DEBOUNCE_MS, target.form);
   });
-  document.addEventListener('submit', (event) => {
+  // Enter opens the first match.
+  document.addEventListener('submit', async (event) => {
     if (event.target.id !== 'search') return;
     event.preventDefault();
     clearTimeout(timer);
-    void show(event.target);
+    await show(event.target);
+    if (event.target.elements.q.value === '') return;
+    const first = [...document.querySelectorAll('.opportunities a')].find((link) => link.checkVisibility());
+    first?.focus();
+    first?.click();
   });
 }
 
@@ -136,6 +141,15 @@ function followTyping() {
     clearTimeout(timer);
     isTyping = false;
   });
+  const quote = async (form) => {
+    isTyping = false;
+    const [page] = form.getAttribute('action').split('#');
+    const address = `${page}?${new URLSearchParams(new FormData(form))}`;
+    history.replaceState(null, '', address);
+    if (!(await refresh(address))) return;
+    setBusy(false);
+    document.querySelector('[data-news-out]').textContent = form.querySelector('.error')?.textContent ?? '';
+  };
   const follow = ({ target, type }) => {
     const { form } = target;
     // An empty field is checked once the reader leaves it.
@@ -150,17 +164,25 @@ function followTyping() {
     // The displayed quote no longer matches the form.
     setBusy(true);
     if (type === 'input' && target.validity.valueMissing && !target.validity.badInput) return;
-    timer = setTimeout(async () => {
-      isTyping = false;
-      const [page] = form.getAttribute('action').split('#');
-      const address = `${page}?${new URLSearchParams(new FormData(form))}`;
-      history.replaceState(null, '', address);
-      if (!(await refresh(address))) return;
-      setBusy(false);
-      document.querySelector('[data-news-out]').textContent = form.querySelector('.error')?.textContent ?? '';
-    }, DEBOUNCE_MS);
+    timer = setTimeout(quote, DEBOUNCE_MS, form);
   };
   for (const type of ['input', 'change']) document.addEventListener(type, follow);
+  // Enter shows the quote at once, and a second Enter places the order.
+  document.addEventListener('submit', async (event) => {
+    const form = event.target;
+    if (form.id !== 'ticket') return;
+    event.preventDefault();
+    clearTimeout(timer);
+    await quote(form);
+    if (form.querySelector('.error')) return;
+    (document.querySelector('[data-place] button') ?? document.getElementById('review-title')).focus();
+  });
+  // Typing replaces a number that has just received the focus, also by a click, which puts the caret after the focus.
+  document.addEventListener('focusin', ({ target }) => {
+    if (!target.matches('#ticket [type=number]')) return;
+    target.select();
+    target.addEventListener('click', () => target.select(), { once: true });
+  });
 }
 
 /** Other purchases open with the typed number, also before the quote has followed. */

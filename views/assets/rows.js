@@ -1,5 +1,5 @@
 /**
- * Keys of a page, unless a field has the focus: j and k, or arrows from a row, move the focus through the first links of
+ * Keys of a page, unless a field for text has the focus: j and k, or arrows from a row, move the focus through the first links of
  * the rows in `data-rows`, and on to the next page. Going back focuses the row that was opened. A key in `aria-keyshortcuts` clicks its element, or moves the focus to its field.
  */
 export function rowKeys() {
@@ -11,17 +11,22 @@ export function rowKeys() {
   document.addEventListener('keydown', (event) => {
     const { key, target } = event;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (target.closest('select, textarea, [contenteditable], input:not([type=radio], [type=checkbox])')) return;
+    if (target.closest('select, textarea, [contenteditable], input:not([type=radio], [type=checkbox], [type=number])')) return;
     if (document.querySelector('dialog[open], details[data-menu][open]')) return;
     const shortcut = document.querySelector(`[aria-keyshortcuts="${CSS.escape(key)}"]`);
     const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[key];
     const next = shortcut ?? (step && findRow(step, key.startsWith('Arrow')));
     if (!next) return;
     event.preventDefault();
-    if (next.matches('.pager a') || shortcut?.matches('a, button')) next.click();
-    else next.focus();
+    if (next.matches('.pager a')) return next.click();
+    if (!shortcut?.matches('a, button')) return next.focus();
+    if (shortcut.matches('a')) document.addEventListener('shown', focusField, { once: true });
+    shortcut.click();
   });
 }
+
+/** The page that a key opened takes the next keys in its field. */
+const focusField = () => document.querySelector('input[aria-keyshortcuts="t"]')?.focus();
 
 /** Without a focused row, j and k begin at the current one. After the last row comes the next page. */
 function findRow(step, isArrow) {

@@ -79,11 +79,13 @@ export function listOpportunities(
       const day = forecastOf(snapshot.forecasts, event);
       const { city } = event.station;
       const chance = toChance(event, reports.get(event.eventTicker), { snapshot, day, now });
-      const belongs = [chance.signal, own.watched.has(city), held(event) > 0, chance.withheld, true];
+      const isWatched = own.watched.has(city);
+      const belongs = [chance.signal, isWatched, held(event) > 0, chance.withheld, true];
       const group = groups[belongs.findIndex(Boolean)]!;
       return {
         event,
         city,
+        isWatched,
         when: whenOf(event, now),
         href: addressOfEvent(event, { q }),
         isCurrent: event.eventTicker === chosen?.eventTicker,

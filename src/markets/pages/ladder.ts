@@ -10,7 +10,7 @@ import { ticketAddress } from './addresses.js';
 import { marketStatusLabels } from './labels.js';
 import { formatPrice } from '../../core/pages/format.js';
 import { impliedProbabilities, isPassed } from './probabilities.js';
-import { perContract } from '../market/contracts.js';
+import { addCounts, perContract } from '../market/contracts.js';
 
 interface LadderInput extends Pick<OwnAccount, 'holdings' | 'mayOpen' | 'mayOrder' | 'composed'> {
   event: MarketEvent;
@@ -139,23 +139,38 @@ function toHeld(market: Market, held: Holding | undefined, book: OrderBook, mayO
   };
 }
 
-/** The bids and asks of one side, the best first. A price leads to the ticket with that limit, if orders are taken. */
+/**
+ * The bids and asks of one side, the best first, with the reader's resting orders. A price leads to the ticket with that
+ * limit, if orders are taken.
+ */
 export function toBookRows(
   book: OrderBook,
   side: Side,
+  own: readonly (Level & { isBid: boolean })[],
   toHref: ((price: Micros, isBid: boolean) => string) | null,
 ) {
-  const [bids, asks] = [bidsOf(book, side), asksOf(book, side)];
-  const most = Math.max(1, ...[...asks, ...bids].map(({ contracts }) => contracts));
-  const toLevel = ({ price, contracts }: Level, isBid: boolean) => ({
-    price,
-    href: toHref?.(price, isBid),
-    contracts,
-    /** In percent of the widest level. */
-    width: ((100 * contracts) / most).toFixed(1),
+  const most = Math.max(
+    1,
+    ...[...bidsOf(book, side), ...asksOf(book, side)].map(({ contracts }) => contracts),
+  );
+  const sumAt = (at: Micros, levels: readonly Level[]) =>
+    levels.reduce((sum, { price, contracts }) => (price === at ? addCounts(sum, contracts) : sum), 0);
+  const [bids = [], asks = []] = [true, false].map((isBid) => {
+    const levels = (isBid ? bidsOf : asksOf)(book, side);
+    const resting = own.filter((order) => order.isBid === isBid);
+    const prices = [...new Set([...levels, ...resting].map(({ price }) => price))];
+    prices.sort((a, b) => Number(isBid ? b - a : a - b));
+    return prices.map((price) => ({
+      price,
+      href: toHref?.(price, isBid),
+      contracts: sumAt(price, levels),
+      own: sumAt(price, resting),
+      /** In percent of the widest level. */
+      width: ((100 * sumAt(price, levels)) / most).toFixed(1),
+    }));
   });
   return Array.from({ length: Math.max(bids.length, asks.length) }, (_, i) => ({
-    bid: bids[i] && toLevel(bids[i], true),
-    ask: asks[i] && toLevel(asks[i], false),
+    bid: bids[i],
+    ask: asks[i],
   }));
 }

@@ -94,6 +94,7 @@ export function toOther({ data }: Snapshot, market: UnplacedMarket, own: OwnAcco
     title: unplacedTitle(market),
     problem: sentence(market.problem),
     rows: ofEvent.map((each) => ({
+      ticker: each.ticker,
       href: hrefOf(each.ticker, own.composed),
       label: ofEvent.length === 1 || each.label === '' ? unplacedTitle(each) : each.label,
       isOpen: each.status === 'active',

@@ -14,7 +14,8 @@ import { withPurchases, type Holding } from '../ledger/positions.js';
 import type { MarketEvent } from '../market/event.js';
 import { emptyBook, mayRest, type Side, type TimeInForce } from '../market/book.js';
 import { isPlaced, labelOf, takesOrders, temperatureKinds, type ListedMarket } from '../market/market.js';
-import type { Micros } from '../market/money.js';
+import { DOLLAR, type Micros } from '../market/money.js';
+import { subtractCounts } from '../market/contracts.js';
 import { readSwitch } from '../risk/switches.js';
 import type { Signal, SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
@@ -220,6 +221,9 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
       kind === 'others'
         ? null
         : toOpportunities({ snapshot, own, now, chosen: choice?.event }, { ...asked, kind });
+    // A search sent without scripts.
+    const found = (others ?? list)?.rows[0];
+    if (found && asked.q !== '' && req.query.open === 'first') return res.redirect(303, found.href);
     const event = choice?.event;
     const [signal] = event ? signalsOf(own.signals, event, now) : [];
     const market = asked.market ?? signal?.market ?? (event ? findLikeliest(snapshot, event) : others?.first);
@@ -260,7 +264,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
           asOf,
         }),
       ticket,
-      depth: market && toDepth(snapshot, market, ticket, own),
+      depth: market && toDepth(snapshot, market, ticket, { ...own, orders }),
       isChosen: asked.market !== undefined,
       isWatched: event !== undefined && own.watched.has(event.station.city),
       ...toNotices(req, { orders, shown: ownOrders }, ticket, composed?.href),
@@ -363,7 +367,7 @@ function toDepth(
   { data }: Snapshot,
   market: ListedMarket,
   ticket: TicketView | undefined,
-  { mayOpen, holdings }: OwnAccount,
+  { mayOpen, holdings, orders }: OwnAccount & { orders: readonly ListedOrder[] },
 ) {
   const fields = ticket ? pickFields(ticket.form.values) : { side: 'yes', action: 'buy' };
   const side: Side = fields.side === 'no' ? 'no' : 'yes';
@@ -387,7 +391,15 @@ function toDepth(
     });
   };
   const book = data.books.get(market.ticker) ?? emptyBook;
-  const rows = toBookRows(book, side, mayOpen && takesOrders(market) ? toHref : null);
+  // Buying one side is selling the other.
+  const resting = orders
+    .filter(({ ticker, status }) => ticker === market.ticker && status === 'resting')
+    .map((order) => ({
+      isBid: (order.action === 'buy') === (order.side === side),
+      price: order.side === side ? order.limitPrice : DOLLAR - order.limitPrice,
+      contracts: subtractCounts(order.contracts, order.filledContracts),
+    }));
+  const rows = toBookRows(book, side, resting, mayOpen && takesOrders(market) ? toHref : null);
   return { caption: `Order book: ${side.toUpperCase()} of ${labelOf(market)}`, rows };
 }
 

@@ -1,6 +1,6 @@
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { formatCount, formatPrice, formatProbability, utc } from '../../core/pages/format.js';
-import { HOUR_MS } from '../../core/time.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { clockAt } from '../market/climate-day.js';
 import type { DayForecast } from '../learning/forecast.js';
 import { expectedPayout, labelOf, type ListedMarket } from '../market/market.js';
@@ -11,6 +11,7 @@ import { bestPrices, PRICE_STEP_MS, type PriceHistory, type PricePoint } from '.
 import type { Snapshot } from '../snapshot/snapshot.js';
 
 const clock = utc({ hour: '2-digit', minute: '2-digit' });
+const dayAndClock = utc({ day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
 
 interface Shown {
   at: Date;
@@ -53,8 +54,9 @@ export function toPriceLine(
     if (order.ticker === market.ticker && order.filledContracts > 0 && order.createdAt >= points[0]!.at)
       nearest(points, order.createdAt).fills.push(order);
   const zone = zoneOf(market, asOf);
+  const isLong = points.at(-1)!.at.getTime() - points[0]!.at.getTime() > DAY_MS - HOUR_MS;
   const clockOf = ({ at }: Shown, step = 1) =>
-    clock.format(Math.floor((at.getTime() + zone.offsetMs) / step) * step);
+    (isLong ? dayAndClock : clock).format(Math.floor((at.getTime() + zone.offsetMs) / step) * step);
   const labels = points.map((point) => describe(point, `${clockOf(point)} ${zone.name}`));
   return {
     label: labelOf(market),

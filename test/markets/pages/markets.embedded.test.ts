@@ -113,6 +113,8 @@ it('a search keeps cities with matching names, ignoring case, and says so if non
     `${PATH}?station=KNYC&amp;date=2026-07-15&amp;q=new+YORK`,
   ]);
   expect(fieldOf(found, 'q')).toEqual(['new YORK']);
+  const { status, headers } = await owner.browser.send('GET', `${PATH}?station=KMIA&q=new+york&open=first`);
+  expect([status, headers.get('location')]).toEqual([303, `${PATH}?station=KNYC&date=2026-07-15&q=new+york`]);
   const none = await getPage(owner.browser, `${PATH}?q=%3Ci%3Eatlantis`);
   expect([none.status, textOf(none)]).toEqual([200, expect.stringContaining('No cities match')]);
   expect(none.text).not.toContain('<i>atlantis');
@@ -130,7 +132,7 @@ it('a member watches a city for themselves alone', async () => {
   expect([status, headers.get('location')]).toEqual([303, `${PATH}?station=KMIA&date=2026-07-15`]);
   const watched = textOf(await getPage(owner.browser, `${PATH}?station=KMIA`));
   expect(watched).toContain('★ Watched');
-  expect(watched).toMatch(/Watched Miami/);
+  expect(watched).toMatch(/Watched Miami ★ ?watched/);
   const colleague = new Browser(service.url);
   const user = await createUser(database.db);
   await addMember(database.db, owner.organization.id, user.id, 'member');

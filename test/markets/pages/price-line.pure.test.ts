@@ -56,6 +56,14 @@ it('shows the price between bid and ask, the forecast and fills, and ends at the
   );
 });
 
+it('the ends of a longer time name their days', () => {
+  const { price } = view([point(-300, 400_000, 440_000), point(0, 410_000, 450_000)]);
+  const [first, ...others] = price.axis.map(({ label }) => label);
+  expect(first).toBe('14 Jul, 12:00');
+  expect(others).not.toContain(first);
+  expect(others.at(-1)).toMatch(/^15 Jul/);
+});
+
 it('prices that hardly move have whole cents on the axis', () => {
   const { price } = view([point(-1, 500_000, 520_000), point(0, 500_000, 530_000)]);
   for (const { label } of price.ticks) expect(label).toMatch(/^\d+¢$/);
