@@ -1,6 +1,7 @@
 /**
- * Keys of a page, unless a field for text has the focus: j and k, or arrows from a row, move the focus through the first links of
- * the rows in `data-rows`, and on to the next page. Going back focuses the row that was opened. A key in `aria-keyshortcuts` clicks its element, or moves the focus to its field.
+ * Keys of a page, unless a field for text has the focus: j and k, or arrows from a row, move the focus through the first
+ * links of the rows in `data-rows`, and on to the next page. Going back focuses the row that was opened. A key in
+ * `aria-keyshortcuts` clicks its element, or moves the focus to its field.
  */
 export function rowKeys() {
   document.addEventListener('click', ({ target }) => {
@@ -18,10 +19,9 @@ export function rowKeys() {
     const next = shortcut ?? (step && findRow(step, key.startsWith('Arrow')));
     if (!next) return;
     event.preventDefault();
-    if (next.matches('.pager a')) return next.click();
-    if (!shortcut?.matches('a, button')) return next.focus();
-    if (shortcut.matches('a')) document.addEventListener('shown', focusField, { once: true });
-    shortcut.click();
+    if (shortcut?.matches('a')) document.addEventListener('shown', focusField, { once: true });
+    if (shortcut?.matches('a, button') || next.matches('.pager a')) next.click();
+    else next.focus();
   });
 }
 

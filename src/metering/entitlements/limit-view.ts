@@ -6,8 +6,6 @@ import { calendarNames, nameWindow } from '../window-name.js';
 import { addFreeTimes, readLimits, type Subject } from './limit-queries.js';
 import { remainingOf, takenOf, type LimitState } from './limits.js';
 
-export type LimitView = ReturnType<typeof toLimitView>;
-
 function toLimitView(state: LimitState) {
   const taken = takenOf(state);
   const whole = Number(state.quantity);

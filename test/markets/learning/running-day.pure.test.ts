@@ -120,7 +120,7 @@ describe('a day in progress', () => {
     expect(distribution).toMatchObject({ atLeast: null, atMost: 61, mean: 58 });
     expect(probabilityWithin(distribution, { lowest: 62, highest: null, step: 1 })).toBe(0);
     expect(probabilityWithin(distribution, { lowest: 61, highest: 61, step: 1 })).toBeCloseTo(
-      distribution.stays!,
+      distribution.stays,
       12,
     );
   });
