@@ -70,7 +70,7 @@ function toNeeds(
 
 const tones = ['bad', 'warn', 'info'];
 
-/** What needs attention. A wrong code means that the password was right. */
+/** Reasons for attention. A wrong code means that the password was right. */
 function listFlags(
   { isArchived, expiringKeys, failingWebhooks, owners, invited, failed }: Customer,
   parts: CustomerFacts[],

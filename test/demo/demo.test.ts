@@ -192,7 +192,7 @@ describe('a seeded database', () => {
             'credits.granted',
             Date.parse(details.after.startsAt) - 2 * DAY_MS,
           ]);
-        expect([path, granted.length > 0]).toEqual([path, /northwind|helios|solara/.test(path)]);
+        expect([path, granted.length > 0]).toEqual([path, /northwind|helios|solara|fjordline/.test(path)]);
       }
       expect(
         actions.filter((action) => !/\.(created|added|granted|started|signed_in|invited)$/.test(action)),

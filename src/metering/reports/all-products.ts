@@ -177,7 +177,7 @@ interface Whole {
   total: string;
 }
 
-/** What divides the chart; a filter leaves only the products. */
+/** The chart’s divisions; a filter leaves only the products. */
 async function readStack(
   orm: Orm,
   id: AccountId,

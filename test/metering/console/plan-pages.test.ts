@@ -87,7 +87,7 @@ it('a plan is previewed, saved, given to a customer, changed and moved', async (
   expect((await post(`/console/plans/${plan}`, changed)).status).toBe(303);
   const edited = await get(`/console/plans/${plan}`);
   expect(edited).toContain('Move 1 customer to version 2');
-  expect(edited).toContain('<a href="/console?search=Team">Customers on this plan</a>');
+  expect(edited).toContain(`<a href="/console?plan=${plan}">Customers on this plan</a>`);
   expect(toWords(await get('/console/plans'))).toContain('1 (on version 1, newest is 2)');
   expect((await post(`/console/plans/${plan}/move`, {})).status).toBe(303);
   expect(await get(`/console/plans/${plan}`)).not.toContain('to version 2');

@@ -444,7 +444,7 @@ describe('the filters', () => {
     expect(await shown({ 'dimension.region': 'us' })).toEqual([]);
     const addable = async (query: Record<string, string>) =>
       [...(await open(query)).text.matchAll(/id="add-([^"]+)"\s+name="\1"/g)].map(([, name]) => name);
-    expect(await addable({})).toEqual(['subject', 'dimension.region', 'dimension.model']);
+    expect(await addable({})).toEqual(['key', 'subject', 'dimension.region', 'dimension.model']);
     expect(await addable({ subject: 'ada', 'dimension.model': 'small' })).toEqual(['dimension.region']);
     const kept = (await open({ subject: 'ada', range: 'last7' })).text;
     expect(kept).toContain('<input type="hidden" name="subject" value="ada">');
@@ -459,7 +459,7 @@ describe('the filters', () => {
     expect(await namesOn({ key: other.id })).toEqual(['the other', 'eu · small · ada']);
     await grant(db, orgId, (await createProduct(db)).id);
     expect(textOf((await open()).text)).toMatch(new RegExp(`${product.name} c eu · small · ada c 12:00 `));
-    expect(await addable({})).toEqual(['subject']);
+    expect(await addable({})).toEqual(['key', 'subject']);
     expect(await addable({ key: key.id })).toEqual([]);
   });
 
