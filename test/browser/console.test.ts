@@ -129,19 +129,19 @@ it.each([{ javaScript: true }, { javaScript: false }])(
 
     const console = await world.visit({ javaScript, as: operator.browser });
     await console.goto('/console');
-    await console.getByPlaceholder('Name, e-mail').fill(organization.slug);
+    await console.getByTitle('Name, e-mail').fill(organization.slug);
     await console.keyboard.press('Enter');
     await console.getByRole('link', { name: organization.name }).first().click();
     await console.getByRole('link', { name: 'Settings' }).click();
     await console.getByRole('link', { name: 'Archive…' }).click();
     await console.getByRole('button', { name: 'Archive', exact: true }).click();
     await console.getByRole('link', { name: 'Settings' }).click();
-    await console.getByRole('link', { name: 'Restore…' }).waitFor();
+    await console.getByRole('link', { name: 'Restore…' }).first().waitFor();
     expect(await call()).toBe(401);
     await owner.reload();
     expect(await readMain(owner)).toContain('archived');
 
-    await console.getByRole('link', { name: 'Restore…' }).click();
+    await console.getByRole('link', { name: 'Restore…' }).first().click();
     await console.getByRole('button', { name: 'Restore', exact: true }).click();
     await console.getByRole('link', { name: 'Settings' }).click();
     await console.getByRole('link', { name: 'Archive…' }).waitFor();

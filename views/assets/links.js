@@ -18,7 +18,7 @@ export function swapLinks() {
     event.preventDefault();
     const opener = document.querySelector('[aria-current] > * a[data-panel]');
     const closes = link.matches('[data-panel-close]');
-    const isPager = link.closest('.pager') !== null;
+    const [isPager, isBar] = ['.pager', '[data-chart]'].map((part) => link.closest(part) !== null);
     // The chosen parts and the figures are at the top of the report.
     const target = link.closest('.parts-of-usage, .chosen-parts') ? '#report-title' : address.hash;
     const isShown = await refreshMain(address.href, 'pushState').catch(() => false);
@@ -27,7 +27,7 @@ export function swapLinks() {
     else if (closes) (opener?.isConnected ? opener : document.getElementById('find-event')).focus();
     else {
       showTarget(target, isPager, event.detail === 0);
-      keepFocus(link);
+      keepFocus(link, isBar);
     }
   });
   addEventListener('popstate', async () => {
@@ -52,9 +52,8 @@ function showTarget(hash, isPager, isByKey) {
 }
 
 /** A link that is gone leaves the focus to one with the same address, or to the main part. */
-function keepFocus(link) {
+function keepFocus(link, isBar) {
   // The element of a chosen bar is now a bar of another time.
-  const isBar = link.closest('[data-chart]') !== null;
   if (!isBar && (link.isConnected || document.activeElement !== document.body)) return;
   const links = [...document.querySelectorAll('[data-swap] a[href]')];
   const same = !isBar && links.find((other) => other.getAttribute('href') === link.getAttribute('href'));
