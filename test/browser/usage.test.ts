@@ -76,7 +76,7 @@ it('the keys of a customer’s events go on to the next page, and an open event 
   await page.locator('[data-row]').last().focus();
   await page.keyboard.press('j');
   await page.waitForURL('**cursor=**');
-  const isFirst = `document.activeElement === document.querySelector('[data-row]') && document.activeElement.innerText`;
+  const isFirst = `document.activeElement === document.querySelector('[data-row]') && document.activeElement.title`;
   await expect.poll(() => page.evaluate<string>(isFirst)).toMatch(/^(day|more)-/);
   await page.keyboard.press('Enter');
   const panel = (await page.locator('.side-panel').boundingBox())!;
