@@ -185,7 +185,7 @@ describe('a seeded database', () => {
       for (const path of ['', ...body.organizations.map((o: any) => `/organizations/${o.slug}`)]) {
         const { auditLog } = (await call('GET', `${path}/audit-log`)).body;
         actions.push(...auditLog.map((row: any) => row.action));
-        const granted = auditLog.filter((row: any) => row.actor === 'system');
+        const granted = auditLog.filter((row: { actor: string }) => row.actor === 'system');
         // The service grants a month's credits two days before it.
         for (const { action, at, details } of granted)
           expect([action, Date.parse(at)]).toEqual([

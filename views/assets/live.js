@@ -148,7 +148,7 @@ export function sendInPlace() {
 /** True if the session has ended or the person has lost access. A reload then hides the data and shows why. */
 const isGone = ({ type, status }) => type === 'opaqueredirect' || status === 403 || status === 404;
 
-/** Their `data-flash` names the figure, because a cell of another contract has not changed. */
+/** Cells whose figure has changed. `data-flash` names the figure, so that one of another contract is no change. */
 const changedNodes = new WeakSet();
 
 /** Idiomorph options: https://github.com/bigskysoftware/idiomorph */

@@ -259,7 +259,7 @@ export const toDeskPositions = (
     })
     .toSorted((a, b) => a.rank - b.rank);
 
-/** `8 positions $51.95, +$17.51 · 1 open order · free cash $1,015.87`; empty if there are none. */
+/** Value and profit of the positions, the open orders and the free cash; empty without positions and open orders. */
 export function summarize(
   positions: readonly { value: Micros | null; profit: Micros | null }[],
   orders: readonly { isOpen: boolean }[],

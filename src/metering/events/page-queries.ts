@@ -293,7 +293,7 @@ export interface ProductPart {
   keyName: string | null;
   keyPrefix: string | null;
   productSlug: string;
-  /** The step’s, in milliseconds; null for the whole range. */
+  /** Start of a step, in milliseconds; null for the whole range. */
   start: number | null;
   events: string;
   /** At the present prices; null for a subject, whose stored sums have no dimensions. */

@@ -177,7 +177,7 @@ interface Whole {
   total: string;
 }
 
-/** The chart’s divisions; a filter leaves only the products. */
+/** Divides the chart. With a filter, it is divided only by product. */
 async function readStack(
   orm: Orm,
   id: AccountId,
