@@ -31,22 +31,23 @@ import { findObstacle, type UsageReport, type UsageRequest } from './report.js';
 
 type Sum = ProductSum & { credits: string };
 
-/** A part has credits at the present prices, and only if these explain all that the period burned. */
+/** A part has credits at the present prices, and only if these explain all that the period burned. Undefined if a subject’s cannot be read. */
 async function readPriced(
   orm: Orm,
   id: AccountId,
   products: readonly UsageProduct[],
   range: Period,
   { showsCredits, part }: { showsCredits: boolean; part: Narrowing | undefined },
-): Promise<Sum[]> {
+): Promise<Sum[] | undefined> {
   const { orgId, livemode } = id;
   const productIds = products.map((product) => product.id);
   const sums = await readProductSums(orm, orgId, { productIds, livemode, ...range, ...part });
   if (part?.subject !== undefined) {
-    const steps = showsCredits ? await readSubjectCredits(orm, id, products, range, part) : undefined;
+    const steps = showsCredits ? await readSubjectCredits(orm, id, products, range, part) : [];
+    if (!steps) return undefined;
     return sums.map((sum) => {
-      const own = steps?.filter(({ productId, start }) => productId === sum.productId && start === sum.start);
-      return { ...sum, credits: sumDecimals(own?.map(({ credits }) => credits) ?? []) };
+      const own = steps.filter(({ productId, start }) => productId === sum.productId && start === sum.start);
+      return { ...sum, credits: sumDecimals(own.map(({ credits }) => credits)) };
     });
   }
   // Late usage burns credits on a day that may have no usage of its own.
@@ -104,7 +105,8 @@ export async function readAllProducts(
 ) {
   const { period } = request;
   const now = new Date(clock.now());
-  const sums = await readPriced(orm, id, products, period, { showsCredits, part });
+  const priced = await readPriced(orm, id, products, period, { showsCredits, part });
+  const sums = priced ?? (await readPriced(orm, id, products, period, { showsCredits: false, part }))!;
   const isPriced = showsCredits && (!part || sums.some(({ credits }) => credits !== '0'));
   const before = await readBefore(period, now, (range) =>
     readPriced(orm, id, products, range, { showsCredits: isPriced, part }),
