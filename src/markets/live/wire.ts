@@ -4,7 +4,7 @@ import { formatContracts, parseCount } from '../market/contracts.js';
 import { WEATHER_SHARD } from '../market/market.js';
 import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { LiveOrder, VenueFill } from '../orders/order.js';
-import { count, dollars, price, time } from '../venue/kalshi-schema.js';
+import { count, dollars, price, time, tradedCount, tradedPrice } from '../venue/kalshi-schema.js';
 
 /** OpenAPI 3.13 to 3.34. Directions come from our own orders: the venue is about to rename them. */
 const signedCount = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
@@ -44,8 +44,8 @@ export const venueFillSchema = z.object({
   order_id: z.string(),
   ticker: id,
   exchange_index: shard,
-  count_fp: count,
-  yes_price_dollars: price,
+  count_fp: tradedCount,
+  yes_price_dollars: tradedPrice,
   fee_cost: dollars.refine((text) => !text.startsWith('-'), 'a fee is never negative'),
   created_time: time.nullish(),
 });

@@ -11,15 +11,15 @@ import {
   type KalshiClient,
   type Query,
 } from './kalshi-client.js';
-import { count, price, time } from './kalshi-schema.js';
+import { time, tradedCount, tradedPrice } from './kalshi-schema.js';
 import { noteUnreadable, readRows } from './rows.js';
 
 /** A trade in the venue's list (OpenAPI 3.32). */
 export const kalshiTradeSchema = z.object({
   trade_id: z.string().min(1),
   ticker: z.string().min(1),
-  count_fp: count,
-  yes_price_dollars: price.refine((text) => !/^[01](\.0*)?$/.test(text), 'nobody trades at $0 or $1'),
+  count_fp: tradedCount,
+  yes_price_dollars: tradedPrice,
   taker_outcome_side: z.enum(['yes', 'no']),
   created_time: time,
   // Negotiated outside the order book, so the trade fills no resting order.

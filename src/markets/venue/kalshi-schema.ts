@@ -9,6 +9,9 @@ export const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
 /** From nothing to a dollar. Any other amount is no price. */
 export const price = z.string().regex(/^(0(\.\d{1,6})?|1(\.0{1,6})?)$/);
 export const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
+/** In a trade or a fill. */
+export const tradedPrice = price.refine((text) => !/^[01](\.0*)?$/.test(text), 'nobody trades at $0 or $1');
+export const tradedCount = count.refine((text) => Number(text) > 0, 'nobody trades 0 contracts');
 export const time = z.iso.datetime({ offset: true });
 
 const priceRange = z.object({ start: price, end: price, step: price });

@@ -68,7 +68,8 @@ function createTokenBucket(initial: BucketLimits) {
       const missing = Math.min(next.tokens, limits.capacity) - tokens;
       if (missing > 1e-6) {
         const waitMs = (missing / (limits.refillPerSecond * share)) * 1000;
-        timer = setTimeout(serve, Math.ceil(waitMs));
+        // A timer of more than 24 days would fire at once.
+        timer = setTimeout(serve, Math.ceil(Math.min(waitMs, MINUTE_MS)));
         return;
       }
       queue.shift();

@@ -581,6 +581,7 @@ describe('prints', () => {
     ['an unknown side', { taker_outcome_side: 'both' }],
     ['a price that is a number', { yes_price_dollars: 0.42 }],
     ['a count with three decimals', { count_fp: '1.125' }],
+    ['a count of nothing', { count_fp: '0.00' }],
     ['an invalid time', { created_time: 'yesterday' }],
     ['a price of nothing', { yes_price_dollars: '0.0000' }],
     ['a price above a dollar', { yes_price_dollars: '1.0001' }],

@@ -73,6 +73,18 @@ describe('a budget', () => {
     expect(counted.went).toBe(10);
   });
 
+  it('waits for a rate of next to nothing without a timer that fires at once', () => {
+    const started = vi.spyOn(globalThis, 'setTimeout');
+    const budget = createVenueBudget(small);
+    budget.setLimits({ ...basicLimits, read: { refillPerSecond: 1e-100, capacity: 1 } });
+    ask(budget, 2);
+    const [[, ms]] = started.mock.calls.slice(-1) as [[unknown, number]];
+    started.mockRestore();
+    budget.setLimits(basicLimits);
+    expect(ms).toBeGreaterThan(1000);
+    expect(ms).toBeLessThan(2 ** 31);
+  });
+
   it('has separate tokens for writes', async () => {
     fakeTime();
     const budget = createVenueBudget(small);

@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { expect } from 'vitest';
 import { readAnswer, readChange } from '../../../../src/markets/live/answer.js';
 import { createVenue, type Venue } from '../../../../src/markets/live/venue.js';
+import type { VenueFillAnswer } from '../../../../src/markets/live/wire.js';
 import { isCount } from '../../../../src/markets/market/contracts.js';
 import { DOLLAR, parseDollars, type Micros } from '../../../../src/markets/market/money.js';
 import type { MarketData } from '../../../../src/markets/market/source.js';
@@ -356,6 +357,9 @@ const accountRows = fc.asyncProperty(fc.constantFrom(...lists), spoiling, async 
   try {
     const found = await list.read(venueWith(answering(() => text)));
     expectReal(found.rows);
+    if (list.name === 'fills')
+      for (const { count_fp: count, yes_price_dollars: price } of found.rows as VenueFillAnswer[])
+        expect(Number(count) > 0 && Number(price) > 0 && Number(price) < 1, row).toBe(true);
     const [untouched] = (
       await list.read(venueWith(answering(() => JSON.stringify({ [list.name]: [last], cursor: '' }))))
     ).rows;
