@@ -477,7 +477,7 @@ describe('the list of customers', () => {
       month: 'short',
       timeZone: 'UTC',
     });
-    expect(await open(`/console?search=${b}`)).toMatch(new RegExp(`>[\\d.]+ a day · with 1,500 on ${day}<`));
+    expect(await open(`/console?search=${b}`)).toContain(`>with 1,500 on ${day}<`);
     operator = await signedInOperator(service);
   });
 
@@ -503,8 +503,10 @@ describe('the list of customers', () => {
     const bar = /<title>\d+ \w+: 3<\/title><\/path>/;
     expect(await open(`/console/customers/${slug}`)).toMatch(bar);
     expect(await open(`/console?search=${slug}`)).not.toMatch(bar);
-    for (const path of [`/console?search=${slug}`, `/console/customers/${slug}`])
-      expect(await open(path)).toMatch(/Covered by the plan.*?>\s*[\d.]+ a day · 100 on \d+ \w+</s);
+    expect(await open(`/console?search=${slug}`)).toMatch(/Covered by the plan.*?>100 on \d+ \w+</s);
+    expect(await open(`/console/customers/${slug}`)).toMatch(
+      /Covered by the plan.*?>[\d.]+ a day · 100 on \d+ \w+</s,
+    );
     expect(await open(`/console/customers/${slug}/credits`)).toContain('the plan covers the usage.');
     await send(30);
     service.clock.advance(DAY_MS);

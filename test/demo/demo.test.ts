@@ -27,6 +27,7 @@ import { selectRows } from '../../src/core/db/sql.js';
 import { readCredits } from '../../src/metering/credit-grants/credits.js';
 import { DAY_MS } from '../../src/core/time.js';
 import { usageEvents } from '../../src/metering/ingestion/table.js';
+import { organizationPlans } from '../../src/metering/plans/table.js';
 import { capNotices } from '../../src/metering/notices/table.js';
 import { Browser, createUser, PASSWORD } from '../support/accounts.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from '../support/database.js';
@@ -119,6 +120,14 @@ describe('a seeded database', () => {
       expect(seeded.demo.products.some((p) => p.kind === 'live' && p.unitCap === null)).toBe(true);
       expect(seeded.demo.products.some((p) => p.kind === 'read_only')).toBe(true);
       expect(seeded.demo.database).toBe(isEmbedded ? 'embedded' : 'postgres');
+    });
+
+    it('have grants of plans until the next period, so that the console names no earlier refill', async () => {
+      const plans = await database.db.orm.select().from(organizationPlans);
+      expect(plans.length).toBeGreaterThan(3);
+      const now = Date.now() - DAY_MS;
+      for (const { trialEndsAt, grantedUntil } of plans)
+        if (!trialEndsAt) expect(grantedUntil.getTime()).toBeGreaterThan(now);
     });
 
     it('are in an audit chain without a gap for each Organization', async () => {

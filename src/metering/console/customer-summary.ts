@@ -362,15 +362,15 @@ function toCredits(
     isOut: overdrafts.length > 0 || (balance === '0' && firstAt !== null),
     end: projection?.end,
     isCovered: projection?.isCovered,
-    pace: projection && toPace(projection),
+    ...(projection && toPace(projection)),
     isLater: projection !== undefined && projection.end === undefined,
   };
 }
 
 /** How many credits are burned in a day, and those that begin before the end. */
-function toPace({ isCovered, refill, perDay }: NonNullable<ReturnType<typeof project>>): string {
+function toPace({ isCovered, refill, perDay }: NonNullable<ReturnType<typeof project>>) {
   const next = refill && `${formatDecimal(refill.amount)} on ${formatShortDay(refill.at)}`;
-  return `${formatRounded(perDay)} a day${next ? ` · ${isCovered ? '' : 'with '}${next}` : ''}`;
+  return { pace: `${formatRounded(perDay)} a day`, refill: next && (isCovered ? next : `with ${next}`) };
 }
 
 const PANEL_PRODUCTS = 8;

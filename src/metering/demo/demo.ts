@@ -1,3 +1,4 @@
+import { eq } from 'drizzle-orm';
 import { z } from 'zod';
 import { addMembersKey } from '../../accounts/api-keys/api-keys.js';
 import { serviceScopes } from '../../accounts/api-keys/scopes.js';
@@ -12,6 +13,7 @@ import { putOrganizationPlan } from '../plans/organization-plans.js';
 import { startOfPeriod } from '../plans/periods.js';
 import { putPlan } from '../plans/plans.js';
 import type { Definition } from '../plans/schema.js';
+import { organizationPlans } from '../plans/table.js';
 import { putGrant } from '../entitlements/grants.js';
 import { putProduct, type ProductInput } from '../entitlements/products.js';
 import { DEFAULT_MAX_QUANTITY, entitlementKinds, type EntitlementKind } from '../entitlements/table.js';
@@ -184,11 +186,18 @@ async function putTerms(tx: Tx, { id, slug }: DemoOrganization, source: Source, 
     const anchor = triedMs === undefined ? new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1)) : at;
     const input = { plan, anchor, trial: triedMs !== undefined, voidGrants: false, replace: false };
     const { resource } = await putOrganizationPlan(tx, slug, input, { ...source, at });
-    for (const grant of triedMs === undefined ? plans[plan]!.definition.grants : [])
-      for (let n = 1; startOfPeriod('month', anchor, n).getTime() < nowMs + LEAD_MS; n++) {
-        const job = { actor: 'system', at: new Date(startOfPeriod('month', anchor, n).getTime() - LEAD_MS) };
-        await grantPeriod(tx, id, { ...resource, name: plans[plan]!.name }, grant, n, source, job);
-      }
+    if (triedMs === undefined) {
+      const grantedUntil = new Date(nowMs + LEAD_MS);
+      for (const grant of plans[plan]!.definition.grants)
+        for (let n = 1; startOfPeriod('month', anchor, n) <= grantedUntil; n++) {
+          const job = {
+            actor: 'system',
+            at: new Date(startOfPeriod('month', anchor, n).getTime() - LEAD_MS),
+          };
+          await grantPeriod(tx, id, { ...resource, name: plans[plan]!.name }, grant, n, source, job);
+        }
+      await tx.update(organizationPlans).set({ grantedUntil }).where(eq(organizationPlans.orgId, id));
+    }
   } else {
     const grant = { kind: 'live', startsAt: undefined, endsAt: null, unitCap: undefined } as const;
     await putGrant(tx, slug, 'forecast-api', grant, source);

@@ -31,7 +31,7 @@ import { findObstacle, type UsageReport, type UsageRequest } from './report.js';
 
 type Sum = ProductSum & { credits: string };
 
-/** A part has credits at the present prices, and only if these explain all that the period burned. Undefined if a subject’s cannot be read. */
+/** A part has credits at the present prices. Undefined if these do not explain all that the period burned, or a subject’s cannot be read. */
 async function readPriced(
   orm: Orm,
   id: AccountId,
@@ -58,10 +58,10 @@ async function readPriced(
     });
   if (part) {
     const explained = sumDecimals(sums.map(({ wholeCredits = '0' }) => wholeCredits));
-    const isExplained = explained === sumDecimals(burns.map(({ credits }) => credits));
+    if (showsCredits && explained !== sumDecimals(burns.map(({ credits }) => credits))) return undefined;
     return sums
       .filter(({ events }) => events !== '0')
-      .map(({ credits = '0', ...sum }) => ({ ...sum, credits: isExplained ? credits : '0' }));
+      .map(({ credits = '0', ...sum }) => ({ ...sum, credits: showsCredits ? credits : '0' }));
   }
   const rows = new Map<string, Sum>();
   for (const { productId, start, ...sum } of [...sums, ...burns]) {
