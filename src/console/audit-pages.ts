@@ -98,9 +98,10 @@ const showLog =
 const withChosen = (choices: { value: string; label: string }[], chosen = '') =>
   choices.some(({ value }) => value === chosen) ? choices : [...choices, { value: chosen, label: chosen }];
 
-type Read = Parameters<typeof listOperatorChanges>;
+type Filter = Parameters<typeof listOperatorChanges>[1];
+type PageRange = Parameters<typeof listOperatorChanges>[2];
 
-async function readServiceLog(deps: AuditDeps, { action, ...asked }: Read[1], range: Read[2]) {
+async function readServiceLog(deps: AuditDeps, { action, ...asked }: Filter, range: PageRange) {
   const { orm } = deps.db;
   const shown = action === EVERYTHING ? {} : action === undefined ? { without: signIns } : { action };
   const { page, nextCursor } = toPage(await listOperatorRows(orm, { ...asked, ...shown }, range));
@@ -115,7 +116,7 @@ async function readServiceLog(deps: AuditDeps, { action, ...asked }: Read[1], ra
   return { entries: await toEntries(deps, page), nextCursor, actions };
 }
 
-async function readChanges(deps: AuditDeps, asked: Read[1], range: Read[2]) {
+async function readChanges(deps: AuditDeps, asked: Filter, range: PageRange) {
   const { orm } = deps.db;
   const { page, nextCursor } = toPage(await listOperatorChanges(orm, asked, range));
   const actors = page.map(({ actor }) => actor);

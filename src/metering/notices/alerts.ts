@@ -26,10 +26,9 @@ export interface Alert {
   firedAt: string | null;
 }
 
-export const listAlerts = (orm: Orm, orgId: string): Promise<Alert[]> =>
-  queryRows(
-    orm,
-  )`select a.id, p.slug as "productSlug", p.name as "productName", a.product_id = ${CREDITS_LEFT} as "isOnLeft", a.level, (
+export const listAlerts = (orm: Orm, orgId: string) =>
+  queryRows(orm)<Alert>`
+    select a.id, p.slug as "productSlug", p.name as "productName", a.product_id = ${CREDITS_LEFT} as "isOnLeft", a.level, (
         select ${timeText(sql`max(n.at)`)} from cap_notices n
         where n.org_id = ${orgId}::uuid and n.product_id = a.product_id and n.level = a.level and n.at >= a.created_at
       ) as "firedAt"
