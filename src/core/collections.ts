@@ -9,6 +9,12 @@ export function groupBy<K, T>(items: Iterable<T>, keyOf: (item: T) => K): Map<K,
   return groups;
 }
 
+export const mapValues = <T, R>(
+  record: Readonly<Record<string, T>>,
+  map: (value: T, key: string) => R,
+): Record<string, R> =>
+  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value, key)]));
+
 export type RecentMap<K, V> = ReturnType<typeof createRecentMap<K, V>>;
 
 /** Evicts entries half at a time: finding the oldest entry of a full Map of 50,000 takes 50 µs. */

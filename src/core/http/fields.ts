@@ -43,5 +43,12 @@ export const integerOrNull = (description: string) => z.int().nullable().describ
 
 export const booleanField = (description: string) => z.boolean().describe(description);
 
+/** In a query. */
+export const flagInput = z.enum(['true', 'false'], 'must be true or false');
+
 /** The API reference and the clients show the object under this name. */
 export const namedObject = <T extends z.ZodRawShape>(id: string, shape: T) => z.object(shape).meta({ id });
+
+/** For a request: an unknown field is an error. */
+export const namedInput = <T extends z.ZodRawShape>(id: string, shape: T) =>
+  z.strictObject(shape).meta({ id });

@@ -289,8 +289,11 @@ function place(path: PropertyKey[], detail: string): ErrorPlace {
 
 function toPointerPart(name: string): string {
   const shown = name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name;
-  return shown.replaceAll('~', '~0').replaceAll('/', '~1');
+  return escapePointer(shown);
 }
+
+/** RFC 6901. */
+export const escapePointer = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 /** The detail is like `A batch holds at most 500 events`. */
 export function requireFew(sent: unknown, takes: string, most: number, items: string): void {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   exactField,
+  flagInput,
   idField,
   namedObject,
   nextCursorField,
@@ -120,10 +121,7 @@ export const forgivenSchema = namedObject('ForgivenOverdraft', {
 
 /** An API key implies its own mode. */
 export const customerQuerySchema = z.strictObject({
-  livemode: z
-    .enum(['true', 'false'], 'must be true or false')
-    .default('true')
-    .describe('`true`: live credits; `false`: test credits.'),
+  livemode: flagInput.default('true').describe('`true`: live credits; `false`: test credits.'),
 });
 
 export const entriesQuerySchema = pageSchema
@@ -141,25 +139,23 @@ export const customerEntriesQuerySchema = entriesQuerySchema.extend(customerQuer
 export const entriesSchema = namedObject('CreditEntries', {
   entries: z
     .array(
-      z
-        .object({
-          at: timeField(
-            'When the events were received (for a `return`, the corrected events), or the change was made.',
+      namedObject('CreditEntry', {
+        at: timeField(
+          'When the events were received (for a `return`, the corrected events), or the change was made.',
+        ),
+        hour: timeField('The hour of the usage, or the end of the grant.'),
+        kind: z
+          .enum(creditEntryKinds)
+          .describe(
+            '`burn`: usage burned credits. `return`: a correction gave them back. `expire`: they were left at the end of a grant. `roll`: they rolled over at its end. `void`: they were forfeited. `repay`: a grant paid an overdraft. `forgive`: the operator forgave an overdraft.',
           ),
-          hour: timeField('The hour of the usage, or the end of the grant.'),
-          kind: z
-            .enum(creditEntryKinds)
-            .describe(
-              '`burn`: usage burned credits. `return`: a correction gave them back. `expire`: they were left at the end of a grant. `roll`: they rolled over at its end. `void`: they were forfeited. `repay`: a grant paid an overdraft. `forgive`: the operator forgave an overdraft.',
-            ),
-          productSlug: z.string().nullable().describe('`null` for `expire`, `roll` and `void`.'),
-          grantKey: z
-            .string()
-            .nullable()
-            .describe('`null` for `forgive`, and for usage that no grant covered: it is an overdraft.'),
-          amount: signedField('Credits. `repay` and `forgive` are negative where a correction undid them.'),
-        })
-        .meta({ id: 'CreditEntry' }),
+        productSlug: z.string().nullable().describe('`null` for `expire`, `roll` and `void`.'),
+        grantKey: z
+          .string()
+          .nullable()
+          .describe('`null` for `forgive`, and for usage that no grant covered: it is an overdraft.'),
+        amount: signedField('Credits. `repay` and `forgive` are negative where a correction undid them.'),
+      }),
     )
     .describe('Newest first. With `grantKey` or `kind`, a page can be short or empty before the last.'),
   nextCursor: nextCursorField,

@@ -1,8 +1,11 @@
+import { z } from 'zod';
 import { toPlainDecimal } from '../../core/decimal.js';
 import { hasShortNumbers, parseNumbersAsText } from '../../core/http/json.js';
 import { fieldError } from '../../core/pages/form.js';
 
 const MAX_DIGITS = 100;
+
+export const quantityInput = z.number().min(0, 'must be a finite number of at least 0');
 
 /** Beyond it, a number would become infinite or zero. */
 const MAX_EXPONENT = 308;

@@ -4,6 +4,7 @@ import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '
 import { exactField, namedObject, timeField } from '../../core/http/fields.js';
 import { exact } from '../../core/http/json.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
+import { quantityInput } from './exact-number.js';
 import { enforcements, type UsageLimit } from './table.js';
 
 export const MAX_LIMITS = 8;
@@ -50,10 +51,7 @@ export const limitsSchema = z
   .array(
     z
       .strictObject({
-        quantity: z
-          .number()
-          .min(0, 'must be a finite number of at least 0')
-          .describe('Units, an exact decimal of up to 100 digits.'),
+        quantity: quantityInput.describe('Units, an exact decimal of up to 100 digits.'),
         window: windowField,
         enforcement: enforcementField.default('warn'),
         per: perField.optional(),

@@ -1,7 +1,8 @@
 import { z } from 'zod';
+import { mapValues } from '../../core/collections.js';
 import { exact, parseNumbersAsText } from '../../core/http/json.js';
 import { exactField, namedObject } from '../../core/http/fields.js';
-import { text } from '../../core/http/validate.js';
+import { escapePointer, text } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
 import { MAX_VALUE_LENGTH, type Dimensions } from './dimensions.js';
 import { toBoundedDecimal } from './exact-number.js';
@@ -86,11 +87,8 @@ export function readCreditPrice(
     price: toPrice(price, 'credits/price'),
     by: sent.by && {
       dimension: sent.by.dimension,
-      prices: Object.fromEntries(
-        Object.entries(by!.prices).map(([value, digits]) => [
-          value,
-          toPrice(digits, `credits/by/prices/${value.replaceAll('~', '~0').replaceAll('/', '~1')}`),
-        ]),
+      prices: mapValues(by!.prices, (digits, value) =>
+        toPrice(digits, `credits/by/prices/${escapePointer(value)}`),
       ),
     },
     enforcement: sent.enforcement,
@@ -142,16 +140,7 @@ export const creditPriceJson = (price: CreditPrice | null) =>
   price && {
     ...price,
     price: exact(price.price),
-    ...(price.by
-      ? {
-          by: {
-            ...price.by,
-            prices: Object.fromEntries(
-              Object.entries(price.by.prices).map(([value, one]) => [value, exact(one)]),
-            ),
-          },
-        }
-      : {}),
+    ...(price.by && { by: { ...price.by, prices: mapValues(price.by.prices, exact) } }),
   };
 
 /** For the audit log. */

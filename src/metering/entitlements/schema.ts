@@ -1,7 +1,15 @@
 import { z } from 'zod';
-import { exactField, namedObject, nextCursorField, periodSchema, timeField } from '../../core/http/fields.js';
+import {
+  exactField,
+  namedInput,
+  namedObject,
+  nextCursorField,
+  periodSchema,
+  timeField,
+} from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { dimensionsSchema, MAX_SUBJECT_LENGTH } from './dimensions.js';
+import { quantityInput } from './exact-number.js';
 import { featuresField } from './features.js';
 import { declaredLimitSchema, limitSchema } from './limits.js';
 import { creditPriceAnswerSchema } from './price.js';
@@ -11,20 +19,16 @@ export const MAX_BODY_BYTES = 640 * 1024;
 
 export const MAX_SLUGS = 50;
 
-export const checkItemSchema = z
-  .strictObject({
-    productSlug: text(255),
-    quantity: z
-      .number()
-      .min(0, 'must be a finite number of at least 0')
-      .optional()
-      .describe('The units that you intend to use, an exact decimal of up to 100 digits. Default: 0.'),
-    subject: text(MAX_SUBJECT_LENGTH)
-      .optional()
-      .describe('The subject of the use. Its limits are checked too.'),
-    dimensions: dimensionsSchema.optional().describe("Values of the product's dimensions."),
-  })
-  .meta({ id: 'EntitlementCheckItem' });
+export const checkItemSchema = namedInput('EntitlementCheckItem', {
+  productSlug: text(255),
+  quantity: quantityInput
+    .optional()
+    .describe('The units that you intend to use, an exact decimal of up to 100 digits. Default: 0.'),
+  subject: text(MAX_SUBJECT_LENGTH)
+    .optional()
+    .describe('The subject of the use. Its limits are checked too.'),
+  dimensions: dimensionsSchema.optional().describe("Values of the product's dimensions."),
+});
 
 export const entitlementCheckSchema = z
   .strictObject({

@@ -1,10 +1,10 @@
-import { z } from 'zod';
 import { operatorRoute } from '../../accounts/identity/operator/define-route.js';
 import { readSlug, sourceOf } from '../../accounts/identity/operator/http.js';
 import { getOrganization } from '../../accounts/identity/organizations/organizations.js';
 import { byOperator } from '../../accounts/identity/session/authority.js';
 import { byService, change, recordAudit } from '../../accounts/audit/audit.js';
 import { AppError } from '../../core/errors.js';
+import { flagInput } from '../../core/http/fields.js';
 import { parseQuery } from '../../core/http/page.js';
 import { operatorSender } from './batch.js';
 import {
@@ -19,8 +19,7 @@ import {
 import { MAX_BODY_BYTES, usageBatchSchema } from './schema.js';
 
 const querySchema = recordQuerySchema.extend({
-  livemode: z
-    .enum(['true', 'false'], 'must be true or false')
+  livemode: flagInput
     .optional()
     .meta({ description: '`false`: the events are test usage. Default: `true`.' }),
 });

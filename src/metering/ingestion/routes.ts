@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { authenticateCall, type CallDeps } from '../../accounts/api-keys/key-use.js';
 import { preferKeyError, readHashedSecret } from '../../accounts/api-keys/bearer-key.js';
 import type { Context } from '../../core/http/context.js';
+import { flagInput } from '../../core/http/fields.js';
 import { suggestSlugs } from '../entitlements/nearest.js';
 import { parseQuery } from '../../core/http/page.js';
 import { batchBounds, hasSmallBody, mediaTypeOf, readJsonBody, type JsonBody } from '../../core/http/body.js';
@@ -34,8 +35,7 @@ export interface RecordingDeps extends Pick<Context, 'config' | 'db' | 'clock' |
 }
 
 export const recordQuerySchema = z.strictObject({
-  dryRun: z
-    .enum(['true', 'false'], 'must be true or false')
+  dryRun: flagInput
     .optional()
     .meta({ description: '`true`: respond as usual, but record nothing. Default: `false`.' }),
 });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { exactField, periodSchema } from '../../core/http/fields.js';
+import { exactField, namedInput, periodSchema } from '../../core/http/fields.js';
 import { text, textPattern } from '../../core/http/validate.js';
+import { quantityInput } from '../entitlements/exact-number.js';
 import { declaredLimitSchema } from '../entitlements/limits.js';
 import {
   dimensionsSchema,
@@ -34,32 +35,26 @@ export const dimensionsField = dimensionsSchema.describe(
 export const namedDimensions = z.record(z.string(), z.string());
 
 /** Plain types without transforms, because this runs for each of up to 500 events. */
-export const usageEventSchema = z
-  .strictObject({
-    productSlug: text(MAX_TEXT_LENGTH).describe(
-      'A product for which the Organization has a live entitlement.',
+export const usageEventSchema = namedInput('UsageEvent', {
+  productSlug: text(MAX_TEXT_LENGTH).describe('A product for which the Organization has a live entitlement.'),
+  metric: text(MAX_TEXT_LENGTH).describe("Must equal the product's `usageMetric`."),
+  quantity: quantityInput
+    .optional()
+    .describe(
+      "The number of units. Default: 1. An exact decimal of up to 100 digits: 0.1 and 0.2 add up to 0.3. At most the product's maximum per event, which is 1,000,000,000,000,000 unless the operator has set another.",
     ),
-    metric: text(MAX_TEXT_LENGTH).describe("Must equal the product's `usageMetric`."),
-    quantity: z
-      .number()
-      .min(0, 'must be a finite number of at least 0')
-      .optional()
-      .describe(
-        "The number of units. Default: 1. An exact decimal of up to 100 digits: 0.1 and 0.2 add up to 0.3. At most the product's maximum per event, which is 1,000,000,000,000,000 unless the operator has set another.",
-      ),
-    occurredAt: z.iso
-      .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z' })
-      .optional()
-      .describe(
-        "When the usage happened, RFC 3339 with an offset (`Z` or `+02:00`). Default: the time of receipt. From 7 days before to 5 minutes after the receipt, inclusive. Stored to the microsecond. The event counts in this time's calendar month in UTC.",
-      ),
-    idempotencyKey: text(MAX_TEXT_LENGTH).describe(
-      'Identifies the event within the Organization, across all its API keys, live and test: forever, or for as many months as the operator has set for old events. A repeat is counted as `deduped` and changes nothing.',
+  occurredAt: z.iso
+    .datetime({ offset: true, error: 'must be an RFC 3339 time with an offset, like 2026-01-31T12:00:00Z' })
+    .optional()
+    .describe(
+      "When the usage happened, RFC 3339 with an offset (`Z` or `+02:00`). Default: the time of receipt. From 7 days before to 5 minutes after the receipt, inclusive. Stored to the microsecond. The event counts in this time's calendar month in UTC.",
     ),
-    subject: subjectField.optional(),
-    dimensions: dimensionsField.optional(),
-  })
-  .meta({ id: 'UsageEvent' });
+  idempotencyKey: text(MAX_TEXT_LENGTH).describe(
+    'Identifies the event within the Organization, across all its API keys, live and test: forever, or for as many months as the operator has set for old events. A repeat is counted as `deduped` and changes nothing.',
+  ),
+  subject: subjectField.optional(),
+  dimensions: dimensionsField.optional(),
+});
 
 export type UsageEvent = z.infer<typeof usageEventSchema>;
 
@@ -87,11 +82,9 @@ export function isUsageEvent(event: unknown): event is UsageEvent {
   );
 }
 
-export const usageBatchSchema = z
-  .strictObject({
-    events: z.array(usageEventSchema).min(1, 'must have at least one event').max(MAX_EVENTS),
-  })
-  .meta({ id: 'UsageBatch' });
+export const usageBatchSchema = namedInput('UsageBatch', {
+  events: z.array(usageEventSchema).min(1, 'must have at least one event').max(MAX_EVENTS),
+});
 
 export const batchFrameSchema = z.strictObject({
   events: z.array(z.unknown()).min(1, 'must have at least one event'),
@@ -99,14 +92,12 @@ export const batchFrameSchema = z.strictObject({
 
 const organizationField = text(64).describe('The slug of the Organization whose usage this is.');
 
-export const manyBatchSchema = z
-  .strictObject({
-    events: z
-      .array(usageEventSchema.extend({ organization: organizationField }).meta({ id: 'UsageEventOfMany' }))
-      .min(1, 'must have at least one event')
-      .max(MAX_EVENTS),
-  })
-  .meta({ id: 'UsageBatchOfMany' });
+export const manyBatchSchema = namedInput('UsageBatchOfMany', {
+  events: z
+    .array(usageEventSchema.extend({ organization: organizationField }).meta({ id: 'UsageEventOfMany' }))
+    .min(1, 'must have at least one event')
+    .max(MAX_EVENTS),
+});
 
 export const manyFrameSchema = z.strictObject({
   events: z.array(z.looseObject({ organization: organizationField })).min(1, 'must have at least one event'),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { namedObject, timeField } from '../../core/http/fields.js';
+import { flagInput, namedInput, namedObject, timeField } from '../../core/http/fields.js';
 import { exact, parseNumbersAsText } from '../../core/http/json.js';
 import { nameField, timeInput } from '../../core/http/validate.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
@@ -59,71 +59,64 @@ const planEntitlementSchema = entitlementSchema
   })
   .meta({ id: 'PlanEntitlement' });
 
-export const planSchema = z
-  .strictObject({
-    name: nameField.describe('For people.'),
-    entitlements: z
-      .array(planEntitlementSchema)
-      .max(MAX_ENTITLEMENTS, `must have at most ${MAX_ENTITLEMENTS} entitlements`)
-      .refine(
-        (entitlements) => hasNoRepeats(entitlements.map(({ productSlug }) => productSlug)),
-        'must not name a product twice',
-      ),
-    grants: grantsSchema.default([]).describe('Credits for each period. Default: none.'),
-    trial: z
-      .strictObject({
-        days: z.int().min(1).max(366).describe('1 to 366.'),
-        grants: grantsSchema
-          .optional()
-          .describe('Credits for periods that begin during the trial. Default: those of the plan.'),
-      })
-      .optional()
-      .describe('Offers a trial. Default: none.'),
-  })
-  .meta({ id: 'PlanInput' });
+export const planSchema = namedInput('PlanInput', {
+  name: nameField.describe('For people.'),
+  entitlements: z
+    .array(planEntitlementSchema)
+    .max(MAX_ENTITLEMENTS, `must have at most ${MAX_ENTITLEMENTS} entitlements`)
+    .refine(
+      (entitlements) => hasNoRepeats(entitlements.map(({ productSlug }) => productSlug)),
+      'must not name a product twice',
+    ),
+  grants: grantsSchema.default([]).describe('Credits for each period. Default: none.'),
+  trial: z
+    .strictObject({
+      days: z.int().min(1).max(366).describe('1 to 366.'),
+      grants: grantsSchema
+        .optional()
+        .describe('Credits for periods that begin during the trial. Default: those of the plan.'),
+    })
+    .optional()
+    .describe('Offers a trial. Default: none.'),
+});
 
-export const organizationPlanSchema = z
-  .strictObject({
-    plan: slugSchema.describe('The slug of the plan.'),
-    startsAt: timeInput
-      .optional()
-      .describe('When its entitlements begin. Default: now, or unchanged while on a plan.'),
-    anchor: timeInput
-      .optional()
-      .describe(
-        'The instant from which periods are counted; the last day of a month that does not have its day. Default: the start, or unchanged while on a plan.',
-      ),
-    trial: z
-      .boolean()
-      .default(false)
-      .describe(
-        "Begins with the plan's trial, once per Organization and plan. Default: false, which confirms a trial.",
-      ),
-    voidGrants: z
-      .boolean()
-      .default(false)
-      .describe('Whether credits that the previous plan granted for the running periods are voided.'),
-  })
-  .meta({ id: 'OrganizationPlanInput' });
+export const organizationPlanSchema = namedInput('OrganizationPlanInput', {
+  plan: slugSchema.describe('The slug of the plan.'),
+  startsAt: timeInput
+    .optional()
+    .describe('When its entitlements begin. Default: now, or unchanged while on a plan.'),
+  anchor: timeInput
+    .optional()
+    .describe(
+      'The instant from which periods are counted; the last day of a month that does not have its day. Default: the start, or unchanged while on a plan.',
+    ),
+  trial: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Begins with the plan's trial, once per Organization and plan. Default: false, which confirms a trial.",
+    ),
+  voidGrants: z
+    .boolean()
+    .default(false)
+    .describe('Whether credits that the previous plan granted for the running periods are voided.'),
+});
 
 export const replaceSchema = z.strictObject({
-  replace: z
-    .enum(['true', 'false'], 'must be true or false')
+  replace: flagInput
     .default('false')
     .describe('Whether the plan also takes over entitlements that were set by hand.'),
 });
 
-export const moveSchema = z
-  .strictObject({
-    from: z.int().min(1).optional().describe('Only Organizations on this version. Default: all.'),
-    organizations: z
-      .array(slugSchema)
-      .min(1)
-      .max(MAX_MOVED, `must have at most ${MAX_MOVED} Organizations`)
-      .optional()
-      .describe('Only these Organizations. Default: all.'),
-  })
-  .meta({ id: 'PlanMoveInput' });
+export const moveSchema = namedInput('PlanMoveInput', {
+  from: z.int().min(1).optional().describe('Only Organizations on this version. Default: all.'),
+  organizations: z
+    .array(slugSchema)
+    .min(1)
+    .max(MAX_MOVED, `must have at most ${MAX_MOVED} Organizations`)
+    .optional()
+    .describe('Only these Organizations. Default: all.'),
+});
 
 const versionField = z.int().min(1);
 
@@ -142,13 +135,11 @@ export const planAnswerSchema = namedObject('Plan', {
   trial: planSchema.shape.trial,
   versions: z
     .array(
-      z
-        .object({
-          version: versionField,
-          organizations: z.int().min(0).describe('Organizations that are on it.'),
-          createdAt: timeField('When it was declared.'),
-        })
-        .meta({ id: 'PlanVersion' }),
+      namedObject('PlanVersion', {
+        version: versionField,
+        organizations: z.int().min(0).describe('Organizations that are on it.'),
+        createdAt: timeField('When it was declared.'),
+      }),
     )
     .describe('The newest, and all others that an Organization is on, newest first.'),
   createdAt: timeField('When the plan was created.'),

@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { exactField, idField, namedObject, nextCursorField, timeField } from '../../core/http/fields.js';
+import {
+  exactField,
+  idField,
+  namedInput,
+  namedObject,
+  nextCursorField,
+  timeField,
+} from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { limitSchema } from '../entitlements/limits.js';
 import {
@@ -22,37 +29,33 @@ const quantity = z
   .number('must be a finite number of at least 0')
   .min(0, 'must be a finite number of at least 0');
 
-export const reserveSchema = z
-  .strictObject({
-    productSlug: text(255),
-    metric: text(255).describe("The product's metric."),
-    quantity: quantity.describe(
-      'Units to hold: the most that the work may use. An exact decimal of up to 100 digits.',
+export const reserveSchema = namedInput('ReservationInput', {
+  productSlug: text(255),
+  metric: text(255).describe("The product's metric."),
+  quantity: quantity.describe(
+    'Units to hold: the most that the work may use. An exact decimal of up to 100 digits.',
+  ),
+  idempotencyKey: text(255).describe(
+    'Identifies the reservation and the event that settles it, within the Organization, forever.',
+  ),
+  ttlSeconds: z
+    .int()
+    .min(1)
+    .max(MAX_TTL_SECONDS)
+    .optional()
+    .describe(
+      `The longest time to hold it, 1 to ${MAX_TTL_SECONDS.toLocaleString('en')}. Default: ${DEFAULT_TTL_SECONDS}.`,
     ),
-    idempotencyKey: text(255).describe(
-      'Identifies the reservation and the event that settles it, within the Organization, forever.',
-    ),
-    ttlSeconds: z
-      .int()
-      .min(1)
-      .max(MAX_TTL_SECONDS)
-      .optional()
-      .describe(
-        `The longest time to hold it, 1 to ${MAX_TTL_SECONDS.toLocaleString('en')}. Default: ${DEFAULT_TTL_SECONDS}.`,
-      ),
-    subject: subjectField.optional(),
-    dimensions: dimensionsField.optional(),
-  })
-  .meta({ id: 'ReservationInput' });
+  subject: subjectField.optional(),
+  dimensions: dimensionsField.optional(),
+});
 
-export const settleSchema = z
-  .strictObject({
-    quantity: quantity
-      .optional()
-      .describe('Units used, an exact decimal of up to 100 digits. Default: the units held.'),
-    occurredAt,
-  })
-  .meta({ id: 'SettlementInput' });
+export const settleSchema = namedInput('SettlementInput', {
+  quantity: quantity
+    .optional()
+    .describe('Units used, an exact decimal of up to 100 digits. Default: the units held.'),
+  occurredAt,
+});
 
 export const reservationSchema = namedObject('Reservation', {
   id: idField('The id of the reservation.'),

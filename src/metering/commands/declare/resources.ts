@@ -1,6 +1,8 @@
 import { isChat, maskUrl } from '../../../accounts/webhooks/chat.js';
+import { mapValues } from '../../../core/collections.js';
 import { toPlain } from '../../../core/decimal.js';
 import { ExactNumber, exact, toJson } from '../../../core/http/json.js';
+import { escapePointer } from '../../../core/http/validate.js';
 import { defaultThresholds } from '../../entitlements/limits.js';
 import { toStoredFeatures, type FeatureOverrides } from '../../entitlements/features.js';
 import { creditPriceJson } from '../../entitlements/price.js';
@@ -50,7 +52,7 @@ export function listResources({
     ...Object.entries(organizations).flatMap(([slug, organization]) => ofOrganization(slug, organization)),
     ...Object.entries(serviceKeys).map(([name, key]) => ({
       label: `service key ${name}`,
-      pointer: `/serviceKeys/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+      pointer: `/serviceKeys/${escapePointer(name)}`,
       path: '/service-keys',
       fields: serviceKeyFields(key),
       created: { name, ...serviceKeyFields(key) },
@@ -123,7 +125,7 @@ const toCredits = ({ price, by, enforcement }: NonNullable<Product['credits']>) 
     ...(by && {
       by: {
         dimension: by.dimension,
-        prices: Object.fromEntries(prices.map(([value, one]) => [value, toPlain(one as string)])),
+        prices: mapValues(Object.fromEntries(prices), toPlain),
       },
     }),
     enforcement,
@@ -259,9 +261,6 @@ export function withoutDefaults({ products, plans, organizations, serviceKeys }:
 }
 
 const isEmpty = (record: object): boolean => Object.keys(record).length === 0;
-
-const mapValues = <T, R>(record: Record<string, T>, map: (value: T) => R): Record<string, R> =>
-  Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
 
 /** A masked chat URL can only refer to an existing endpoint. */
 export const isMasked = ({ fields, created }: Resource): boolean =>

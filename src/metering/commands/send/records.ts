@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { extname } from 'node:path';
 import { parseExactJson } from '../../../core/http/json.js';
+import { escapePointer } from '../../../core/http/validate.js';
 import { CommandError } from '../../../commands/kit/command.js';
 import type { Input } from '../../../commands/kit/input.js';
 import { readCsv } from './csv.js';
@@ -113,12 +114,7 @@ function findRecords(document: unknown): SourceRecord[] {
     if (Array.isArray(value)) visitArray(value, keys, pointer, depth);
     else if (isObject(value)) {
       for (const [key, child] of Object.entries(value))
-        visit(
-          child,
-          [...keys, key],
-          `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`,
-          depth + 1,
-        );
+        visit(child, [...keys, key], `${pointer}/${escapePointer(key)}`, depth + 1);
     }
   };
   const visitArray = (items: unknown[], keys: string[], pointer: string, depth: number): void => {

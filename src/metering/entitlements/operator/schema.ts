@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { exactField, idField, namedObject, timeField } from '../../../core/http/fields.js';
+import { exactField, idField, namedInput, namedObject, timeField } from '../../../core/http/fields.js';
 import { nameField, text, timeInput, withoutRepeats } from '../../../core/http/validate.js';
 import {
   declaredLimitSchema,
@@ -31,65 +31,61 @@ export const dimensionKeysSchema = withoutRepeats(
   'dimension',
 );
 
+const capInput = z.number().min(0, 'must be null or a finite number of at least 0').nullish();
+
 const createdAt = timeField('When it was created.');
 const updatedAt = timeField('When it was last changed.');
 
-export const productSchema = z
-  .strictObject({
-    name: nameField.describe('For people.'),
-    usageMetric: text(255)
-      .nullable()
-      .describe(
-        "The `metric` that the product's usage events must have. `null`: the product has features and no usage, and events for it are refused as `unknown_metric`.",
-      ),
-    unitCap: z
-      .number()
-      .min(0, 'must be null or a finite number of at least 0')
-      .nullish()
-      .describe(
-        'Units per Organization and calendar month in UTC, an exact decimal of up to 100 digits. Default: `null`, unlimited.',
-      ),
-    maxQuantity: z
-      .number()
-      .positive('must be a finite number above 0')
-      .optional()
-      .describe(
-        'The maximum quantity of one usage event, an exact decimal of up to 100 digits. Default: 1,000,000,000,000,000. An event above it is refused as `quantity_out_of_range`.',
-      ),
-    dimensions: dimensionKeysSchema
-      .optional()
-      .describe(
-        'Names of the dimensions that events may have, like `["model", "region"]`. Names can be added at the end, never renamed, moved or removed. Default: unchanged, or none for a new product.',
-      ),
-    countsSubjects: z
-      .boolean()
-      .optional()
-      .describe(
-        'Whether usage is also counted for each `subject`. It cannot be turned off. For an existing product it starts with the events received a minute after the change. Default: unchanged, or false for a new product.',
-      ),
-    archived: z
-      .boolean()
-      .optional()
-      .describe(
-        'While true, no entitlement to the product is in effect. Default: unchanged, or false for a new product.',
-      ),
-    stripeMeterEvent: text(100)
-      .nullish()
-      .describe(
-        'Event name of the Stripe meter that counts its usage, from the beginning of the hour in which it is first set. The meter must add up values (`sum`). `null`: no usage is sent to Stripe. Default: unchanged, or `null` for a new product.',
-      ),
-    credits: creditPriceSchema
-      .nullish()
-      .describe(
-        'What its usage costs in credits from now on. What was recorded keeps its price. `null`: no credits. Default: unchanged, or `null` for a new product.',
-      ),
-    features: featuresSchema
-      .optional()
-      .describe(
-        `What its entitlements have, unless they replace it by name: ${featuresText} Default: unchanged, or none for a new product.`,
-      ),
-  })
-  .meta({ id: 'ProductInput' });
+export const productSchema = namedInput('ProductInput', {
+  name: nameField.describe('For people.'),
+  usageMetric: text(255)
+    .nullable()
+    .describe(
+      "The `metric` that the product's usage events must have. `null`: the product has features and no usage, and events for it are refused as `unknown_metric`.",
+    ),
+  unitCap: capInput.describe(
+    'Units per Organization and calendar month in UTC, an exact decimal of up to 100 digits. Default: `null`, unlimited.',
+  ),
+  maxQuantity: z
+    .number()
+    .positive('must be a finite number above 0')
+    .optional()
+    .describe(
+      'The maximum quantity of one usage event, an exact decimal of up to 100 digits. Default: 1,000,000,000,000,000. An event above it is refused as `quantity_out_of_range`.',
+    ),
+  dimensions: dimensionKeysSchema
+    .optional()
+    .describe(
+      'Names of the dimensions that events may have, like `["model", "region"]`. Names can be added at the end, never renamed, moved or removed. Default: unchanged, or none for a new product.',
+    ),
+  countsSubjects: z
+    .boolean()
+    .optional()
+    .describe(
+      'Whether usage is also counted for each `subject`. It cannot be turned off. For an existing product it starts with the events received a minute after the change. Default: unchanged, or false for a new product.',
+    ),
+  archived: z
+    .boolean()
+    .optional()
+    .describe(
+      'While true, no entitlement to the product is in effect. Default: unchanged, or false for a new product.',
+    ),
+  stripeMeterEvent: text(100)
+    .nullish()
+    .describe(
+      'Event name of the Stripe meter that counts its usage, from the beginning of the hour in which it is first set. The meter must add up values (`sum`). `null`: no usage is sent to Stripe. Default: unchanged, or `null` for a new product.',
+    ),
+  credits: creditPriceSchema
+    .nullish()
+    .describe(
+      'What its usage costs in credits from now on. What was recorded keeps its price. `null`: no credits. Default: unchanged, or `null` for a new product.',
+    ),
+  features: featuresSchema
+    .optional()
+    .describe(
+      `What its entitlements have, unless they replace it by name: ${featuresText} Default: unchanged, or none for a new product.`,
+    ),
+});
 
 export const productAnswerSchema = namedObject('Product', {
   id: idField('The id of the product.'),
@@ -114,41 +110,35 @@ export const productAnswerSchema = namedObject('Product', {
   updatedAt,
 });
 
-export const entitlementSchema = z
-  .strictObject({
-    kind: z.enum(entitlementKinds).describe('`live` allows use, `read_only` does not.'),
-    startsAt: timeInput
-      .optional()
-      .describe(
-        'Start of the entitlement, inclusive, in the years 1970 to 9999. Default: now, or unchanged for an existing entitlement.',
-      ),
-    endsAt: timeInput
-      .nullish()
-      .describe('End of the entitlement, exclusive; later than the start. Default: `null`, no end.'),
-    unitCap: z
-      .number()
-      .min(0, 'must be null or a finite number of at least 0')
-      .nullish()
-      .describe(
-        "A cap for this Organization instead of the product's: units per calendar month in UTC, an exact decimal of up to 100 digits; `null` is unlimited. Default: the product's cap.",
-      ),
-    limits: limitsSchema
-      .optional()
-      .describe(
-        'Up to 8 limits in addition to the cap, in calendar or rolling windows. Default: none. Events above a limit are recorded with a warning; a blocking limit refuses checks and reservations.',
-      ),
-    thresholds: thresholdsSchema
-      .optional()
-      .describe(
-        `Up to 10 percentages of the cap and of each limit, whole numbers from 1 to 1000. The webhook \`usage.threshold_reached\` reports each once per window. Default: ${defaultThresholds.join(', ')}. An empty list: none.`,
-      ),
-    features: featureOverridesSchema
-      .optional()
-      .describe(
-        `Replace the features of the product by name; \`null\` removes one. ${featuresText} Default: those of the product.`,
-      ),
-  })
-  .meta({ id: 'GrantInput' });
+export const entitlementSchema = namedInput('GrantInput', {
+  kind: z.enum(entitlementKinds).describe('`live` allows use, `read_only` does not.'),
+  startsAt: timeInput
+    .optional()
+    .describe(
+      'Start of the entitlement, inclusive, in the years 1970 to 9999. Default: now, or unchanged for an existing entitlement.',
+    ),
+  endsAt: timeInput
+    .nullish()
+    .describe('End of the entitlement, exclusive; later than the start. Default: `null`, no end.'),
+  unitCap: capInput.describe(
+    "A cap for this Organization instead of the product's: units per calendar month in UTC, an exact decimal of up to 100 digits; `null` is unlimited. Default: the product's cap.",
+  ),
+  limits: limitsSchema
+    .optional()
+    .describe(
+      'Up to 8 limits in addition to the cap, in calendar or rolling windows. Default: none. Events above a limit are recorded with a warning; a blocking limit refuses checks and reservations.',
+    ),
+  thresholds: thresholdsSchema
+    .optional()
+    .describe(
+      `Up to 10 percentages of the cap and of each limit, whole numbers from 1 to 1000. The webhook \`usage.threshold_reached\` reports each once per window. Default: ${defaultThresholds.join(', ')}. An empty list: none.`,
+    ),
+  features: featureOverridesSchema
+    .optional()
+    .describe(
+      `Replace the features of the product by name; \`null\` removes one. ${featuresText} Default: those of the product.`,
+    ),
+});
 
 export const grantAnswerSchema = z
   .object({
