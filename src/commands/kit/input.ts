@@ -52,6 +52,18 @@ export function openInput(file: string, stdin: Readable) {
   };
 }
 
+/** @param refusal the error for an input of more than `maxBytes` */
+export async function readWhole(input: Input, maxBytes: number, refusal: string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of input.chunks()) {
+    size += chunk.length;
+    if (size > maxBytes) throw new CommandError(refusal);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
 export const nameOf = (file: string): string => (file === '-' ? 'standard input' : file);
 
 function statFile(file: string) {

@@ -124,12 +124,9 @@ async function write(deps: ArchiveDeps, month: OpenMonth): Promise<ArchiveRow> {
   const { orgId, period, livemode } = month;
   const events = sums.reduce((sum, { events }) => sum + events, 0);
   const archive: ArchiveRow = { orgId, period, livemode, state: 'written', file, sha256, events };
-  const slugs = new Map(
-    (await listProductSlugs(orm, [...new Set(sums.map(({ productId }) => productId))])).map((product) => [
-      product.id,
-      product.slug,
-    ]),
-  );
+  const productIds = new Set(sums.map(({ productId }) => productId));
+  const products = await listProductSlugs(orm, [...productIds]);
+  const slugs = new Map(products.map(({ id, slug }) => [id, slug]));
   const manifest = {
     organization: month.slug,
     orgId,
@@ -196,16 +193,13 @@ export async function readBack(
     await compareProduct(orm, archive, product, totals);
   };
   const path = join(dir, archive.file);
-  const reading = await readArchive(path, { skip: deleted, chunkSize, onProduct, onEvents });
-  if (reading.sha256 !== archive.sha256) throw new ArchiveError(`${archive.file} was changed.`);
-  requireSame(`${archive.file} does not match its recorded sums`, byMetric(reading.sums), byMetric(recorded));
+  const { sha256, sums, chunks } = await readArchive(path, { skip: deleted, chunkSize, onProduct, onEvents });
+  if (sha256 !== archive.sha256) throw new ArchiveError(`${archive.file} was changed.`);
+  const read = byMetric(sums);
+  requireSame(`${archive.file} does not match its recorded sums`, read, byMetric(recorded));
   if (deleted === 0)
-    requireSame(
-      `the events in ${archive.file} do not add up to the totals`,
-      byMetric(reading.sums),
-      byMetric(totals),
-    );
-  return reading.chunks;
+    requireSame(`the events in ${archive.file} do not add up to the totals`, read, byMetric(totals));
+  return chunks;
 }
 
 /** A file cannot be compared with the sums of its subjects within bounded memory. */
@@ -221,11 +215,8 @@ async function requireSubjects(orm: Orm, { orgId, period }: Month, chunks: Chunk
 
 /** An archived month receives new events only if a clock was wrong. */
 async function addRemaining(orm: Orm, month: Month, { productId, totals, hours }: ProductSums) {
-  for (const { hour, apiKeyId, metric, dimensions, quantity, events } of await sumEvents(
-    orm,
-    month,
-    productId,
-  )) {
+  const left = await sumEvents(orm, month, productId);
+  for (const { hour, apiKeyId, metric, dimensions, quantity, events } of left) {
     addTo(totals, metric, quantity, events);
     addTo(hours, hourName(hour, apiKeyId, metric, dimensions), quantity, events);
   }
@@ -238,11 +229,8 @@ async function compareProduct(
   recorded: MetricSum[],
 ): Promise<void> {
   const own = recorded.filter((sum) => sum.productId === productId);
-  requireSame(
-    `The totals of product ${productId} are not the sums of its events`,
-    totals,
-    new Map(own.map((sum) => [sum.metric, sum])),
-  );
+  const ownTotals = new Map(own.map((sum) => [sum.metric, sum]));
+  requireSame(`The totals of product ${productId} are not the sums of its events`, totals, ownTotals);
   const rows = await listHours(orm, month, productId);
   requireSame(
     `The hours of product ${productId} are not the sums of its events`,

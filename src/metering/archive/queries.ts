@@ -91,13 +91,8 @@ export const listArchivedSums = (orm: Orm, month: Month): Promise<ArchivedSum[]>
       deleted_events::float8 as "deletedEvents"
     from usage_archived_totals where ${ofMonth(month)} order by product_id, metric collate "C"`;
 
-export interface HourSum extends Sum {
-  /** `2025-10-31T13`. */
-  hour: string;
-  apiKeyId: string;
-  metric: string;
-  dimensions: string;
-}
+/** The hour is like `2025-10-31T13`. */
+type HourSum = Sum & Record<'hour' | 'apiKeyId' | 'metric' | 'dimensions', string>;
 
 const hourText = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24')`;
 

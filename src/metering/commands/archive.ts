@@ -13,6 +13,7 @@ import {
   InterruptedError,
   monthLabel,
   readBack,
+  type ArchiveDeps,
 } from '../archive/archive.js';
 import { ArchiveError } from '../archive/file.js';
 import { listArchives, lockArchive } from '../archive/queries.js';
@@ -63,7 +64,7 @@ async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promi
   setPriority(10);
   await lockArchive(db.orm);
   try {
-    return await archive(db.orm, { dir, before, orgId, rest: flags.rest });
+    return await archive(db.orm, orgId, before, { dir, rest: flags.rest });
   } catch (error) {
     if (!(error instanceof InterruptedError)) throw error;
     console.error(`archive: ${error.message}`);
@@ -89,14 +90,12 @@ function readBefore(before: string | undefined, horizonMonths: number | undefine
   return `${before}-01`;
 }
 
-interface Task {
-  dir: string;
-  before: string;
-  orgId: string | undefined;
-  rest: number;
-}
-
-async function archive(orm: Orm, { dir, before, orgId, rest }: Task): Promise<number> {
+async function archive(
+  orm: Orm,
+  orgId: string | undefined,
+  before: string,
+  { dir, rest }: Pick<ArchiveDeps, 'dir' | 'rest'>,
+): Promise<number> {
   const startedAt = performance.now();
   let months = 0;
   let all = 0;

@@ -49,44 +49,32 @@ export function brokenProductRule(
 ): BrokenProductRule | undefined {
   switch (problem) {
     case 'entitlement_required':
-      return {
-        field: 'productSlug',
-        code: problem,
-        detail: `There is no live entitlement for the product ${slug}.`,
-      };
-    case 'product_archived':
-      return {
-        field: 'productSlug',
-        code: 'entitlement_required',
-        detail: `The product ${slug} was archived by the operator of this service.`,
-      };
+      return broken('productSlug', problem, `There is no live entitlement for the product ${slug}.`);
+    case 'product_archived': {
+      const detail = `The product ${slug} was archived by the operator of this service.`;
+      return broken('productSlug', 'entitlement_required', detail);
+    }
     case 'entitlement_read_only':
-      return {
-        field: 'productSlug',
-        code: problem,
-        detail: `The entitlement for the product ${slug} is read-only.`,
-      };
-    case 'unknown_metric':
-      return {
-        field: 'metric',
-        code: problem,
-        detail: usageMetric
-          ? `The product ${slug} counts ${usageMetric}, not ${metric}.`
-          : `The product ${slug} has no usage.`,
-      };
-    case 'unknown_dimension':
-      return {
-        field: 'dimensions',
-        code: problem,
-        detail: unknownDimension(slug, keys ?? [], JSON.parse(dimensions ?? '{}') as Dimensions),
-      };
-    case 'month_archived':
-      return {
-        field: 'occurredAt',
-        code: 'timestamp_out_of_range',
-        detail: `The month ${month?.slice(0, 7)} is archived. No events can be added to it.`,
-      };
+      return broken('productSlug', problem, `The entitlement for the product ${slug} is read-only.`);
+    case 'unknown_metric': {
+      const counted = usageMetric ? `counts ${usageMetric}, not ${metric}` : 'has no usage';
+      return broken('metric', problem, `The product ${slug} ${counted}.`);
+    }
+    case 'unknown_dimension': {
+      const asked = JSON.parse(dimensions ?? '{}') as Dimensions;
+      return broken('dimensions', problem, unknownDimension(slug, keys ?? [], asked));
+    }
+    case 'month_archived': {
+      const detail = `The month ${month?.slice(0, 7)} is archived. No events can be added to it.`;
+      return broken('occurredAt', 'timestamp_out_of_range', detail);
+    }
     default:
       return undefined;
   }
 }
+
+const broken = (
+  field: BrokenProductRule['field'],
+  code: BrokenProductRule['code'],
+  detail: string,
+): BrokenProductRule => ({ field, code, detail });

@@ -9,7 +9,7 @@ import {
   runCommand,
   type Terminal,
 } from '../../../commands/kit/command.js';
-import { nameOf, openInput } from '../../../commands/kit/input.js';
+import { nameOf, openInput, readWhole } from '../../../commands/kit/input.js';
 import { openPrivateFile } from '../../../core/private-file.js';
 import { exactTag } from '../../../core/http/exact-yaml.js';
 import { printableLines } from '../../../core/terminal.js';
@@ -25,6 +25,7 @@ import {
 } from './resources.js';
 import {
   createOperatorApi,
+  pickFields,
   readOperatorToken,
   readState,
   RefusedError,
@@ -74,12 +75,7 @@ const createApplyCommand = (): Command =>
     .addHelpText('after', applyHelp);
 
 export const runApplyCommand = (terminal: DeclareTerminal): Promise<number> =>
-  runCommand<{
-    url?: string;
-    dryRun?: boolean;
-    prune?: boolean;
-    secrets?: string;
-  }>(
+  runCommand<{ url?: string; dryRun?: boolean; prune?: boolean; secrets?: string }>(
     createApplyCommand(),
     terminal,
     async ({ url, dryRun = false, prune = false, secrets }, [path]) => {
@@ -116,16 +112,10 @@ const openApi = (url: string | undefined, env: DeclareTerminal['env']): Operator
   );
 
 async function readText(path: string, stdin: Terminal['stdin']): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of openInput(path, stdin).chunks()) {
-    size += chunk.length;
-    if (size > MAX_FILE_BYTES)
-      throw new CommandError(`${nameOf(path)} is larger than ${MAX_FILE_BYTES / 1024 / 1024} MB.`);
-    chunks.push(chunk);
-  }
+  const refusal = `${nameOf(path)} is larger than ${MAX_FILE_BYTES / 1024 / 1024} MB.`;
+  const bytes = await readWhole(openInput(path, stdin), MAX_FILE_BYTES, refusal);
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
     throw new CommandError(`${nameOf(path)} is not UTF-8.`);
   }
@@ -135,23 +125,8 @@ async function readText(path: string, stdin: Terminal['stdin']): Promise<string>
  * Reads only the declared sections. @throws RefusedError, and CommandError for a change that the service cannot make
  */
 async function planFile(api: OperatorApi, { declared, placeOf }: DeclaredFile): Promise<Plan> {
-  const state = await readState(api, (slug) => {
-    const { entitlements, webhooks, plan } = declared.organizations?.[slug] ?? {};
-    return {
-      entitlements: entitlements !== undefined,
-      webhooks: webhooks !== undefined,
-      plan: plan !== undefined,
-    };
-  });
-  const plan = makePlan(
-    listResources(declared),
-    listResources({
-      ...(declared.products ? { products: state.products } : {}),
-      ...(declared.plans ? { plans: state.plans } : {}),
-      ...(declared.organizations ? { organizations: state.organizations } : {}),
-      ...(declared.serviceKeys ? { serviceKeys: state.serviceKeys } : {}),
-    }),
-  );
+  const state = await readState(api, (slug, part) => declared.organizations?.[slug]?.[part] !== undefined);
+  const plan = makePlan(listResources(declared), listResources(pickFields({ shape: declared }, state)));
   for (const { kind, resource, differences } of plan.changes) {
     const { pointer } = resource;
     const refuse = (detail: string) =>

@@ -95,7 +95,7 @@ type Webhooks = NonNullable<Organization['webhooks']>;
 /** @param reads selects parts of each Organization; default: everything */
 export async function readState(
   { call, readAll }: OperatorApi,
-  reads = (_slug: string): { entitlements: boolean; webhooks: boolean; plan: boolean } => everything,
+  reads = (_slug: string, _part: 'entitlements' | 'plan' | 'webhooks') => true,
 ): Promise<State> {
   const products = await readAll<Product & Archivable>('/products', 'products');
   const plans = await readAll<State['plans'][string] & { slug: string }>('/plans', 'plans');
@@ -110,21 +110,14 @@ export async function readState(
     organizations.map((row) => async (): Promise<[string, Organization]> => {
       const { slug, archivedAt } = row;
       const path = `/organizations/${slug}`;
-      const isRead = reads(slug);
-      return [
-        slug,
-        {
-          ...pickFields(organizationSchema, row),
-          archived: archivedAt !== null,
-          ...(isRead.entitlements
-            ? { entitlements: toEntitlements(await readAll(`${path}/entitlements`, 'entitlements')) }
-            : {}),
-          ...(isRead.plan && owners.has(slug) ? { plan: toOwnPlan(owners.get(slug)!) } : {}),
-          ...(isRead.webhooks
-            ? { webhooks: (await call('GET', `${path}/webhooks`)).webhooks as Webhooks }
-            : {}),
-        },
-      ];
+      const own: Organization = { ...pickFields(organizationSchema, row), archived: archivedAt !== null };
+      if (reads(slug, 'entitlements'))
+        own.entitlements = toEntitlements(await readAll(`${path}/entitlements`, 'entitlements'));
+      const plan = owners.get(slug);
+      if (plan && reads(slug, 'plan')) own.plan = toOwnPlan(plan);
+      if (reads(slug, 'webhooks'))
+        own.webhooks = (await call('GET', `${path}/webhooks`)).webhooks as Webhooks;
+      return [slug, own];
     }),
   );
   return {
@@ -147,18 +140,12 @@ export async function readState(
 }
 
 /** A new field of the operator API needs no further code here. */
-const pickFields = <T extends object>({ shape }: { shape: object }, row: T): T =>
+export const pickFields = <T extends object>({ shape }: { shape: object }, row: T): T =>
   Object.fromEntries(Object.entries(row).filter(([name]) => Object.hasOwn(shape, name))) as T;
 
-const everything = { entitlements: true, webhooks: true, plan: true };
-
-interface OwnPlan {
-  organization: string;
-  plan: string;
-  startsAt: string;
-  anchor: string;
+type OwnPlan = Record<'organization' | 'plan' | 'startsAt' | 'anchor', string> & {
   trialEndsAt: string | null;
-}
+};
 
 const toOwnPlan = ({ plan, startsAt, anchor, trialEndsAt }: OwnPlan) => ({
   plan,

@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { parseExactJson } from '../../../core/http/json.js';
 import { escapePointer } from '../../../core/http/validate.js';
 import { CommandError } from '../../../commands/kit/command.js';
-import type { Input } from '../../../commands/kit/input.js';
+import { readWhole, type Input } from '../../../commands/kit/input.js';
 import { readCsv } from './csv.js';
 import { readLines, withoutByteOrderMark } from './lines.js';
 import type { MappedColumn } from './mapping.js';
@@ -85,17 +85,8 @@ export async function* readJsonTree(input: Input): AsyncGenerator<SourceRecord[]
 }
 
 async function readDocument(input: Input): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of input.chunks()) {
-    size += chunk.length;
-    if (size > MAX_DOCUMENT_BYTES)
-      throw new CommandError(
-        `A JSON document can have at most ${MAX_DOCUMENT_BYTES >> 20} MiB, because it is read into memory. Send a larger one as NDJSON, for example with: jq -c '.[]'`,
-      );
-    chunks.push(chunk);
-  }
-  const bytes = withoutByteOrderMark(Buffer.concat(chunks));
+  const refusal = `A JSON document can have at most ${MAX_DOCUMENT_BYTES >> 20} MiB, because it is read into memory. Send a larger one as NDJSON, for example with: jq -c '.[]'`;
+  const bytes = withoutByteOrderMark(await readWhole(input, MAX_DOCUMENT_BYTES, refusal));
   if (!isUtf8(bytes)) throw new CommandError('The document is not valid UTF-8.');
   try {
     return parseExactJson(bytes.toString('utf8'));
