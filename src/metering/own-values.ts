@@ -2,20 +2,14 @@ import type { Context } from '../core/http/context.js';
 import { stamp, type OwnPart, type ReadOwnPart } from '../core/reference/own-examples.js';
 import type { SentRequest } from '../core/reference/described.js';
 import { monthOf, monthRange } from '../core/time.js';
-import { listProductsInEffect } from './entitlements/queries.js';
+import { listProductsInEffect, type Product } from './entitlements/queries.js';
 import { exampleWorld } from './reference/example-world.js';
 import { listByOwner } from './reservations/reservations.js';
 
 const MAX_PRODUCTS = 20;
 const { products, reservation } = exampleWorld;
 
-interface OwnProduct {
-  slug: string;
-  name: string;
-  usageMetric: string;
-  /** Per event. */
-  maxQuantity: string;
-}
+type OwnProduct = Pick<Product, 'slug' | 'name' | 'usageMetric' | 'maxQuantity'>;
 
 /** Replace those in the examples. */
 export const createOwnMeteringReader =

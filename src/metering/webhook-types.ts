@@ -23,15 +23,8 @@ const limitField = z
   })
   .describe('A cap is reported as a warning limit for the calendar month.');
 
-const nameUse = ({
-  productSlug,
-  metric,
-  livemode,
-}: {
-  productSlug: string;
-  metric: string;
-  livemode: boolean;
-}) => `${productSlug} (${metric}${livemode ? '' : ', test'})`;
+const nameUse = ({ productSlug, metric, livemode }: z.output<z.ZodObject<typeof useFields>>) =>
+  `${productSlug} (${metric}${livemode ? '' : ', test'})`;
 
 /** `the limit of 1,000 (this month, UTC)`. */
 const describeLimit = ({ quantity, window }: { quantity: string; window: string }) =>

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { recordAudit } from '../../accounts/audit/audit.js';
 import type { Tx } from '../../core/db/client.js';
 import { compareDecimals, isDecimalAbove } from '../../core/decimal.js';
@@ -11,6 +12,7 @@ import { lockOrganization } from '../../accounts/identity/organizations/queries.
 import { findArchived } from '../events/event-queries.js';
 import { firstBroken } from '../ingestion/rules.js';
 import { correctCredits } from './credits.js';
+import type { correctionsSchema } from './schema.js';
 import {
   insertCorrections,
   listRecorded,
@@ -20,14 +22,7 @@ import {
   type CorrectionTarget,
 } from './queries.js';
 
-export interface Correction {
-  idempotencyKey: string;
-  /** 0 voids the event. */
-  quantity: string;
-  reason: string;
-  /** Makes it safe to repeat the request. */
-  correctionKey: string;
-}
+export type Correction = Record<keyof z.output<typeof correctionsSchema>['corrections'][number], string>;
 
 export interface CorrectionRequest {
   orgId: string;
@@ -59,15 +54,10 @@ export async function correctEvents(tx: Tx, request: CorrectionRequest, source: 
   if ((request.by === 'member' || request.by === 'key') && !mayCorrect) throw mayNotCorrect();
   const keys = corrections.map(({ correctionKey }) => correctionKey);
   const recorded = await listRecorded(tx, orgId, keys);
-  const targets = await listTargets(tx, orgId, [
-    ...new Set(corrections.map(({ idempotencyKey }) => idempotencyKey)),
-  ]);
-  const plan = planCorrections(
-    request,
-    recorded,
-    targets.filter((target) => livemode === undefined || target.livemode === livemode),
-    source.at,
-  );
+  const eventKeys = new Set(corrections.map(({ idempotencyKey }) => idempotencyKey));
+  const targets = await listTargets(tx, orgId, [...eventKeys]);
+  const own = targets.filter((target) => livemode === undefined || target.livemode === livemode);
+  const plan = planCorrections(request, recorded, own, source.at);
   if (plan.problems.length > 0) throw await toError(tx, orgId, plan.problems);
   const { added, results } = plan;
   if (added.length > 0) {

@@ -84,15 +84,8 @@ async function readShares(
 ): Promise<Map<string, Share[]>> {
   const events = new Map(changes.toReversed().map(({ event }) => [event.idempotencyKey, event]));
   const corrected = [...events.values()].filter((event) => event.corrections > 0);
-  const history =
-    corrected.length === 0
-      ? []
-      : await listHistory(
-          tx,
-          orgId,
-          corrected,
-          corrections.map(({ correctionKey }) => correctionKey),
-        );
+  const newKeys = corrections.map(({ correctionKey }) => correctionKey);
+  const history = corrected.length === 0 ? [] : await listHistory(tx, orgId, corrected, newKeys);
   const earlier = groupBy(history, ({ idempotencyKey }) => idempotencyKey);
   return new Map(
     [...events].map(([key, { receivedAt, quantity, creditPrice }]): [string, Share[]] => {

@@ -4,28 +4,20 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { countedSubject, OTHER_SQL } from '../entitlements/dimensions.js';
 import { addToHours, addToSubjects, addToTotals } from '../ingestion/sums.js';
 import { noteCorrected } from '../thresholds/statements.js';
-import type { usageCorrections } from '../ingestion/table.js';
+import type { usageCorrections, usageEvents } from '../ingestion/table.js';
 
-export interface CorrectionTarget {
-  idempotencyKey: string;
-  productId: string;
+/** `quantity` is that after `corrections` corrections. The event counts under `subject` and `dimensions`. */
+export interface CorrectionTarget extends Omit<
+  typeof usageEvents.$inferSelect,
+  'orgId' | 'occurredAt' | 'receivedAt'
+> {
   productSlug: string;
   /** Per event. */
   maxQuantity: string;
-  apiKeyId: string;
   /** RFC 3339 with microseconds. */
   occurredAt: string;
   receivedAt: string;
-  livemode: boolean;
-  metric: string;
-  /** The quantity after `corrections` corrections. */
-  quantity: string;
   corrections: number;
-  /** Per unit; 0 if the event has no price. */
-  creditPrice: string;
-  /** The event counts under these. */
-  subject: string;
-  dimensions: string;
 }
 
 /** In any order. The statement names the Organization, so it runs on one shard. */
@@ -59,13 +51,9 @@ export const listRecorded = (orm: Orm, orgId: string, correctionKeys: string[]) 
     from usage_corrections
     where org_id = ${orgId}::uuid and correction_key = any (${textArray(correctionKeys)}::text[])`;
 
-export interface NewCorrection {
+export interface NewCorrection extends Omit<RecordedCorrection, 'idempotencyKey' | 'livemode'> {
   event: CorrectionTarget;
   number: number;
-  correctionKey: string;
-  previousQuantity: string;
-  quantity: string;
-  reason: string;
 }
 
 /** Updates the sums in primary-key order, totals before hours. Queues threshold evaluations for increases. */
@@ -96,22 +84,14 @@ export async function insertCorrections(
   await tx.execute(noteCorrected(isCorrected));
 }
 
-export interface EarlierCorrection {
-  idempotencyKey: string;
-  /** RFC 3339 with microseconds. */
-  correctedAt: string;
-  previousQuantity: string;
-  quantity: string;
-}
-
-/** By event key and correction number. */
+/** By event key and correction number. `correctedAt` is RFC 3339 with microseconds. */
 export const listHistory = (
   orm: Orm,
   orgId: string,
   events: readonly Pick<CorrectionTarget, 'idempotencyKey' | 'occurredAt'>[],
   newKeys: string[],
-): Promise<EarlierCorrection[]> =>
-  queryRows(orm)`
+) =>
+  queryRows(orm)<Record<'idempotencyKey' | 'correctedAt' | 'previousQuantity' | 'quantity', string>>`
     select c.idempotency_key as "idempotencyKey", ${timeText(sql`c.corrected_at`)} as "correctedAt",
       trim_scale(c.previous_quantity)::text as "previousQuantity", trim_scale(c.quantity)::text as quantity
     from unnest(${textArray(events.map(({ idempotencyKey }) => idempotencyKey))}::text[], ${textArray(events.map(({ occurredAt }) => occurredAt))}::timestamptz[])

@@ -86,11 +86,7 @@ export interface GrantTerms {
 }
 
 /** One flush's credits for an hour's usage. */
-export interface Flush {
-  at: string;
-  productId: string;
-  hour: string;
-}
+export type Flush = Pick<Entry, 'at' | 'productId' | 'hour'>;
 
 /** Independent of the format of times. */
 export const nameFlush = ({ at, productId, hour }: Flush): string =>

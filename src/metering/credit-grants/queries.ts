@@ -302,20 +302,10 @@ export const readHeld = async (orm: Orm, id: AccountId, at: Date): Promise<strin
   (await selectRow<{ held: string }>(orm, selectHeld(id, at)))!.held;
 
 /** Identifies an entry within an account. Times have microseconds. */
-export interface EntryPosition {
-  at: string;
-  productId: string;
-  hour: string;
-  grantId: string;
-  kind: CreditEntryKind;
-}
+export type EntryPosition = Omit<Entry, 'amount'>;
 
-export interface EntryRow extends EntryPosition {
-  productSlug: string | null;
-  productName: string | null;
-  grantKey: string | null;
-  grantReason: string | null;
-  amount: string;
+export interface EntryRow
+  extends Entry, Record<'productSlug' | 'productName' | 'grantKey' | 'grantReason', string | null> {
   isMatch: boolean;
   /** The search did not examine older entries. */
   isLastScanned: boolean;

@@ -172,11 +172,8 @@ from d
 join rooms c on c.org_id = d.org_id and c.livemode = d.livemode and c.product = d.product_id`,
 };
 
-export interface CreditRoomRow {
-  place: string;
-  /** An exact decimal. */
-  room: string;
-}
+/** The room is an exact decimal. */
+export type CreditRoomRow = Record<'place' | 'room', string>;
 
 /** Each flush that holds credits for a product that blocks increments this row of `usage_gates`. */
 export const accountGate = { productId: NOBODY, metric: '' };
@@ -197,8 +194,5 @@ cross join lateral gauge_burn(${accountOf('a')}, '{}', '{}', '{}', $4::timestamp
 where d.product_id = any (b.debtors)`,
 };
 
-export interface OverdrawnRow {
-  place: string;
-  /** An exact decimal. */
-  overdraft: string;
-}
+/** The overdraft is an exact decimal. */
+export type OverdrawnRow = Record<'place' | 'overdraft', string>;

@@ -17,14 +17,7 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import { containsText, selectRows, storeRows, textArray, timeText, firstRow } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
 import { mergedFeatures } from './features.js';
-import {
-  effectiveCap,
-  entitlements,
-  NO_METRIC,
-  products,
-  type EntitlementKind,
-  type UsageLimit,
-} from './table.js';
+import { effectiveCap, entitlements, NO_METRIC, products, type UsageLimit } from './table.js';
 
 export type Product = typeof products.$inferSelect;
 
@@ -168,29 +161,20 @@ const isInEffect = (orgId: string, now: Date) =>
   );
 
 /** In any state, with both modes. Decimals are text, which keeps all their digits. */
-export interface BalanceRow {
-  productId: string;
+export interface BalanceRow
+  extends
+    Pick<Product, 'usageMetric' | 'creditPrice' | 'creditPrices'>,
+    Pick<Grant, 'productId' | 'productSlug' | 'productName' | 'kind' | 'hasOwnCap' | 'plan'> {
   hasLimits: boolean;
   /** Null if the entitlement has no limits. */
   perSubject: UsageLimit[] | null;
-  productSlug: string;
-  productName: string;
-  kind: EntitlementKind;
-  usageMetric: string;
-  /** Null means unlimited. */
+  /** The effective one; null means unlimited. */
   unitCap: string | null;
   startsAt: string;
   endsAt: string | null;
-  hasOwnCap: boolean;
   isArchived: boolean;
-  /** Per unit; null if the product costs none. */
-  creditPrice: string | null;
-  /** By value of a dimension; null without any. */
-  creditPrices: Record<string, string> | null;
   /** JSON of the merged features; null without any. */
   features: string | null;
-  /** Null if set by hand. */
-  plan: string | null;
   liveUsed: string;
   testUsed: string;
 }

@@ -2,39 +2,30 @@ import { and, sql, type SQL } from 'drizzle-orm';
 import { textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { monthOf } from '../../core/time.js';
+import type { usageCorrections, usageEvents } from '../ingestion/table.js';
 import { isOfPart, type Narrowing, type UsageScope } from './page-queries.js';
 
-export interface EventRow {
-  idempotencyKey: string;
+export interface EventRow extends Omit<
+  typeof usageEvents.$inferSelect,
+  'orgId' | 'productId' | 'occurredAt' | 'receivedAt'
+> {
   occurredAt: string;
   receivedAt: string;
-  quantity: string;
-  metric: string;
-  livemode: boolean;
   productSlug: string;
   productName: string;
-  /** Empty if the event names no subject. */
-  subject: string;
-  /** Encoded; `keys` are the product's dimensions. */
-  dimensions: string;
+  /** The product's dimensions. */
   keys: string[];
-  /** Per unit when the event was recorded; 0 without a price. */
-  creditPrice: string;
-  apiKeyId: string;
   keyName: string | null;
   keyPrefix: string | null;
   /** Oldest first; null if the event was never corrected. */
   corrections: EventCorrection[] | null;
 }
 
-export interface EventCorrection {
-  correctionKey: string;
-  previousQuantity: string;
-  quantity: string;
-  reason: string;
+export interface EventCorrection extends Pick<
+  typeof usageCorrections.$inferSelect,
+  'correctionKey' | 'previousQuantity' | 'quantity' | 'reason' | 'actor'
+> {
   correctedAt: string;
-  /** As in the audit log. */
-  actor: string;
   /** A person or API key; null if deleted, or if the actor was neither. */
   author: string | null;
 }
@@ -129,10 +120,8 @@ export interface EventRange {
   match?: Narrowing & { scan: number };
 }
 
-export interface EventScope {
-  orgId: string;
+export interface EventScope extends Omit<UsageScope, 'productId'> {
   productIds: readonly string[];
-  livemode: boolean;
 }
 
 /** The last event examined is included even if it does not match: the next page starts after it. */

@@ -3,27 +3,20 @@ import { groupBy } from '../../core/collections.js';
 import { textArray, queryRows, selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { SEPARATOR_SQL } from '../entitlements/dimensions.js';
-import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
+import { effectiveCap, type EntitlementKind, type products } from '../entitlements/table.js';
 
 /**
  * Each statement uses an index over one Organization's rows, which the plan test verifies. The pages have their own
  * pool, so a slow page cannot delay ingestion. Decimals are text with all digits; times are RFC 3339 with microseconds.
  */
 
-export interface UsageProduct {
-  id: string;
-  slug: string;
-  name: string;
-  usageMetric: string;
-  dimensions: string[];
+export interface UsageProduct extends Pick<
+  typeof products.$inferSelect,
+  'id' | 'slug' | 'name' | 'usageMetric' | 'dimensions' | 'creditPrice' | 'creditPrices' | 'creditDimension'
+> {
   countsSubjects: boolean;
-  /** Null means unlimited. */
+  /** The effective one; null means unlimited. */
   unitCap: string | null;
-  /** Per unit; null if the product costs none. */
-  creditPrice: string | null;
-  /** By value of a dimension; null without any. */
-  creditPrices: Record<string, string> | null;
-  creditDimension: string | null;
   /** Null if the entitlement was deleted and only its usage remains. */
   kind: EntitlementKind | null;
   isUsedNow: boolean;
@@ -240,12 +233,9 @@ export interface ProductSum {
   wholeCredits?: string;
 }
 
-export interface ProductRange extends Omit<Narrowing, 'where'> {
+export interface ProductRange extends Omit<Narrowing, 'where'>, Pick<SumRange, 'from' | 'to' | 'stepMs'> {
   productIds: string[];
   livemode: boolean;
-  from: Date;
-  to: Date;
-  stepMs: number;
 }
 
 const within = (orgId: string, range: Omit<ProductRange, 'stepMs'>, at: SQL) =>

@@ -22,12 +22,13 @@ export function firstRemembered(horizonMonths: number, nowMs: number): string {
   return monthOf(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - horizonMonths, 1));
 }
 
-interface BatchPair {
+export interface BatchPair {
   slug: string;
   metric: string;
-  /** JSON, and the first day of the month; both undefined without dimensions. */
+  /** JSON, and the first day of the month; undefined without dimensions, except the month with `takesOld`. */
   dimensions: string | undefined;
   month: string | undefined;
+  /** The largest quantity among the pair's events, an exact decimal. */
   largest: string;
 }
 
@@ -66,19 +67,12 @@ export interface Batch {
 /** Stands in a batch for the secret that an operator's call does not have. No hash has this form. */
 export const operatorSender = (orgId: string, livemode: boolean): string => `${orgId} ${livemode}`;
 
-export interface BatchInput {
-  events: UsageEvent[];
-  /** By event index, where a double would round. */
-  exactQuantities: ReadonlyMap<number, string>;
-  hashedSecret: string;
-  orgId?: string | undefined;
-  /** Default: true for an operator. */
-  takesOld?: boolean;
-  isContinuation?: boolean;
-  isLenient: boolean;
-  receivedAtMs: number;
-  bytes: number;
-}
+/** By default, `takesOld` is true for an operator. */
+export interface BatchInput
+  extends
+    Pick<ParsedEvents, 'events' | 'exactQuantities'>,
+    Pick<Batch, 'hashedSecret' | 'isLenient' | 'receivedAtMs' | 'bytes'>,
+    Partial<Pick<Batch, 'orgId' | 'takesOld' | 'isContinuation'>> {}
 
 /** Finds a pair's number: first by product and metric, then by each dimension's key and value, then by month. */
 interface Known {
@@ -264,6 +258,7 @@ export function findExactQuantities(
 
 export interface ParsedEvents {
   events: UsageEvent[];
+  /** By event index, where a double would round. */
   exactQuantities: ReadonlyMap<number, string>;
   pointerOf: PointerOf;
   /** For a lenient request: the readable events' indexes in the body, and the errors of the others. */

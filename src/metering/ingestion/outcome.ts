@@ -21,15 +21,8 @@ export interface PairVerdict {
   overdraft: string | null;
 }
 
-export interface OverCap {
-  slug: string;
-  metric: string;
-  /** Exact decimals. */
-  unitCap: string;
-  used: string;
-  /** First day of the month. */
-  period: string;
-}
+/** With exact decimals and the first day of the month. */
+export type OverCap = Record<'slug' | 'metric' | 'unitCap' | 'used' | 'period', string>;
 
 export interface BatchOutcome {
   /** One per pair; undefined if there was nothing to report. */

@@ -1,6 +1,6 @@
 import { intArray, numericArray, textArray } from '../../core/db/sql.js';
 import { isDecimalAbove } from '../../core/decimal.js';
-import { pairName, type Batch } from './batch.js';
+import { pairName, type Batch, type BatchPair } from './batch.js';
 
 /** The pairs of one batch. A bad pair refuses a strict batch as a whole, and only itself in a lenient one. */
 interface PairGroup {
@@ -8,17 +8,10 @@ interface PairGroup {
   isLenient: boolean;
 }
 
-export interface FlushPair {
+export interface FlushPair extends BatchPair {
   hashedSecret: string;
-  slug: string;
-  metric: string;
-  /** The dimensions as JSON, and the first day of the month; undefined without dimensions, except the month with `takesOld`. */
-  dimensions: string | undefined;
-  month: string | undefined;
   /** The pairs that are decided together; undefined for a pair that batches may share. */
   group: PairGroup | undefined;
-  /** The largest quantity among the pair's events, an exact decimal. */
-  largest: string;
 }
 
 export interface FlushPlan {

@@ -23,10 +23,7 @@ where u.product_id <> d.product_id or u.metric <> d.metric or u.quantity <> d.qu
   or u.occurred_at <> d.occurred_at or u.subject <> d.subject or u.dimensions <> d.dimensions`,
 };
 
-export interface MismatchRow {
-  place: string;
-  isOtherMode: string;
-}
+export type MismatchRow = Record<'place' | 'isOtherMode', string>;
 
 /** Finds the given totals that exceed their cap. Arrays per total: $1 org, $2 product, $3 metric, $4 livemode, $5 period */
 export const findOverCap: Template = {
@@ -51,8 +48,4 @@ cross join lateral (
 where t.quantity > c.unit_cap`,
 };
 
-export interface OverCapRow {
-  place: string;
-  unitCap: string;
-  used: string;
-}
+export type OverCapRow = Record<'place' | 'unitCap' | 'used', string>;

@@ -34,11 +34,7 @@ export const sumTables = ['totals', 'hours', 'subjects'] as const;
 export type SumTable = (typeof sumTables)[number];
 
 /** Recomputed under a lock as a unit. */
-export interface SumPlace {
-  orgId: string;
-  productId: string;
-  period: string;
-}
+export type SumPlace = Record<'orgId' | 'productId' | 'period', string>;
 
 interface SumShape {
   table: SQL;
@@ -227,11 +223,10 @@ export async function repairDrift(tx: Orm, table: SumTable, places: SumPlace[], 
 }
 
 /** The event is neither recorded nor archived. One commit writes both, so this should never happen. */
-export interface LostSettlement {
-  organization: string;
-  id: string;
-  idempotencyKey: string;
-  settledAt: string;
+export interface LostSettlement extends Record<
+  'organization' | 'id' | 'idempotencyKey' | 'settledAt',
+  string
+> {
   count: number;
 }
 

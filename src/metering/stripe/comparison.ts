@@ -11,15 +11,12 @@ const MAX_ROWS = 1000;
 /** An hour of this age has been compared, and most of its late events have arrived. */
 const SETTLED_AFTER_MS = 1.5 * HOUR_MS;
 
-interface Difference {
-  organization: string;
-  product: string;
+/** The hour is RFC 3339 in UTC. */
+interface Difference extends Record<
+  'organization' | 'product' | 'hour' | 'total' | 'carried' | 'difference',
+  string
+> {
   livemode: boolean;
-  /** RFC 3339 in UTC. */
-  hour: string;
-  total: string;
-  carried: string;
-  difference: string;
   count: number;
 }
 
@@ -119,24 +116,20 @@ export async function decideUnknown(orm: Orm, clock: Clock, identifier: string, 
         and hour = ${`${day} ${hour}:00Z`}::timestamptz and revision = ${revision}::int and state = 'unknown'
       returning org_id::text as "orgId"`;
     if (!decided) return false;
-    const entry = {
+    await recordAudit(tx, decided.orgId, {
       at,
       action: 'usage.stripe_decided',
       actor: 'system',
       target: identifier,
       details: { state },
-    };
-    await recordAudit(tx, decided.orgId, entry);
+    });
     return true;
   });
 }
 
 export async function compareStripe(orm: Orm, clock: Clock, orgId: string | undefined) {
-  const differences = await findDifferences(
-    orm,
-    new Date(Math.floor((clock.now() - SETTLED_AFTER_MS) / HOUR_MS) * HOUR_MS),
-    orgId,
-  );
+  const before = new Date(Math.floor((clock.now() - SETTLED_AFTER_MS) / HOUR_MS) * HOUR_MS);
+  const differences = await findDifferences(orm, before, orgId);
   const unknown = await listUnknown(orm, orgId);
   return {
     text: [...differencesText(differences), ...unknownText(unknown)].map((line) => `\n${line}`).join(''),

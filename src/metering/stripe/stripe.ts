@@ -221,13 +221,7 @@ const keyOf = ({ orgId, productId, livemode, hour, revision }: ClaimRow): string
   revision,
 ];
 
-export interface EventKey {
-  orgId: string;
-  productId: string;
-  /** RFC 3339 in UTC. */
-  hour: string;
-  revision: string;
-}
+export type EventKey = Pick<ClaimRow, 'orgId' | 'productId' | 'hour' | 'revision'>;
 
 /** At most 100 characters, as Stripe requires. The Stripe key determines the mode. */
 export const identifierOf = ({ orgId, productId, hour, revision }: EventKey): string =>
