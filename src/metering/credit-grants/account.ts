@@ -190,10 +190,7 @@ const setOverdraft = (account: Account, productId: string, amount: string): Acco
       };
 
 /** Part of an event's cost, burned at `at`. */
-export interface Share {
-  at: string;
-  credits: string;
-}
+export type Share = Record<'at' | 'credits', string>;
 
 /** Returns the removed parts. */
 export function takeLatest(shares: Share[], credits: string): Share[] {

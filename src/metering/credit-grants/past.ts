@@ -39,20 +39,16 @@ async function listRepaid(orm: Orm, id: AccountId, productIds: readonly string[]
     if (amount.startsWith('-')) undone.set(name, addDecimals(open, amount.slice(1)));
     else {
       undone.set(name, subtractDecimals(open, amount));
-      repaid.set(productId, [
-        ...(repaid.get(productId) ?? []),
-        { grantId, amount: subtractDecimals(amount, open) },
-      ]);
+      const payment = { grantId, amount: subtractDecimals(amount, open) };
+      repaid.set(productId, [...(repaid.get(productId) ?? []), payment]);
     }
   }
   return repaid;
 }
 
 async function listTerms(orm: Orm, id: AccountId, grantIds: readonly string[]): Promise<Past['terms']> {
-  const rows = await selectRows<{ row: GrantRow }>(
-    orm,
-    selectGrants(id, sql`g.id = any (${textArray(grantIds)}::uuid[])`),
-  );
+  const isAsked = sql`g.id = any (${textArray(grantIds)}::uuid[])`;
+  const rows = await selectRows<{ row: GrantRow }>(orm, selectGrants(id, isAsked));
   return new Map(
     rows.map(({ row }): [string, GrantTerms] => {
       const held = toHeldGrant(row);

@@ -13,7 +13,7 @@ import {
 } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { toPlain } from '../../core/decimal.js';
-import { accountOf } from '../credits/statements.js';
+import { accountOf, accountTypes } from '../credits/statements.js';
 import { creditAccounts, creditGrants, type CreditEntryKind } from '../credits/table.js';
 import { emptyAccount, type Account, type Entry, type HeldGrant } from './account.js';
 
@@ -74,21 +74,8 @@ export const toBurnt = (one: BurnArrays, at: Date): Burnt => ({
   })),
 });
 
-/** In the order of the function's parameters. */
-const types = {
-  grants: 'uuid[]',
-  rests: 'numeric[]',
-  starts: 'timestamptz[]',
-  ends: 'timestamptz[]',
-  scopes: 'text[]',
-  priorities: 'int[]',
-  rollPercents: 'int[]',
-  rollDays: 'int[]',
-  debtors: 'uuid[]',
-  debts: 'numeric[]',
-};
-
-const columnsOf = ({ grants, overdrafts }: Account): Record<keyof typeof types, string[]> => ({
+/** In the order of `accountTypes`. */
+const columnsOf = ({ grants, overdrafts }: Account) => ({
   grants: grants.map(({ id }) => id),
   rests: grants.map(({ rest }) => rest),
   starts: grants.map(({ startsMs }) => toTime(startsMs)),
@@ -105,12 +92,9 @@ const columnsOf = ({ grants, overdrafts }: Account): Record<keyof typeof types, 
 export async function lockAccounts(tx: Tx, orgIds: readonly string[], livemode: boolean) {
   const ids = [...new Set(orgIds)].toSorted();
   // A sharded database could not lock rows of several groups by `for update`.
-  await addRows(
-    tx,
-    creditAccounts,
-    ids.map((orgId) => ({ orgId, livemode })),
-    { onConflict: sql`on conflict (org_id, livemode) do update set reached = credit_accounts.reached` },
-  );
+  const accounts = ids.map((orgId) => ({ orgId, livemode }));
+  const onConflict = sql`on conflict (org_id, livemode) do update set reached = credit_accounts.reached`;
+  await addRows(tx, creditAccounts, accounts, { onConflict });
   const rows = await queryRows(tx)<{ orgId: string; account: AccountArrays }>`
     select a.org_id::text as "orgId", ${sql.raw(`json_build_object(${accountJson('a')})`)} as account
     from credit_accounts a where a.org_id = any (${textArray(ids)}::uuid[]) and a.livemode = ${livemode}`;
@@ -120,18 +104,14 @@ export async function lockAccounts(tx: Tx, orgIds: readonly string[], livemode: 
 export const lockAccount = async (tx: Tx, { orgId, livemode }: AccountId): Promise<Account> =>
   (await lockAccounts(tx, [orgId], livemode)).get(orgId)!;
 
-export interface Demand {
-  productId: string;
-  /** Hour of the usage, RFC 3339. */
-  hour: string;
-  credits: string;
-}
+/** The hour is that of the usage, RFC 3339. */
+export type Demand = Record<'productId' | 'hour' | 'credits', string>;
 
 /** Writes nothing. */
 export async function burn(tx: Orm, account: Account, at: Date, demands: readonly Demand[] = []) {
-  const values = columnsOf(account);
-  const columns = Object.entries(types).map(
-    ([name, type]) => sql`${textArray(values[name as keyof typeof types])}::${sql.raw(type)}`,
+  const types = Object.values(accountTypes);
+  const columns = Object.values(columnsOf(account)).map(
+    (values, i) => sql`${textArray(values)}::${sql.raw(types[i]!)}`,
   );
   const [productIds, hours, credits] = columnArrays(demands, 'productId', 'hour', 'credits');
   const row = await queryRow(tx)<{ burnt: BurnArrays }>`
@@ -145,12 +125,12 @@ export type ChangedAccount = AccountId & Burnt;
 
 /** Entries with the same key are added up. */
 export async function writeAccounts(tx: Tx, changed: readonly ChangedAccount[]): Promise<void> {
-  await storeRows(
-    tx,
-    creditAccounts,
-    [creditAccounts.orgId, creditAccounts.livemode],
-    changed.map(({ orgId, livemode, account }) => ({ orgId, livemode, ...columnsOf(account) })),
-  );
+  const accounts = changed.map(({ orgId, livemode, account }) => ({
+    orgId,
+    livemode,
+    ...columnsOf(account),
+  }));
+  await storeRows(tx, creditAccounts, [creditAccounts.orgId, creditAccounts.livemode], accounts);
   const entries = changed.flatMap(({ orgId, livemode, entries: own }) =>
     own.map((entry) => ({ orgId, livemode, ...entry })),
   );

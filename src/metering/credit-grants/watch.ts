@@ -121,12 +121,9 @@ export async function reportBalance(tx: Tx, account: AccountId, at: Date): Promi
         and 'credits.threshold_reached' = any (w.types)
     ) for update of a`;
   if (!locked) return;
-  const row = await queryRow(tx)<{
-    balance: string;
-    granted: string;
-    level: number | null;
-    reached: number | null;
-  }>`
+  const row = await queryRow(tx)<
+    Record<'balance' | 'granted', string> & Record<'level' | 'reached', number | null>
+  >`
     select trim_scale(b.balance)::text as balance, trim_scale(b.granted)::text as granted, l.level, a.reached
     from credit_accounts a join organizations o on o.id = a.org_id ${stateOf(wholeTables, at.toISOString(), sql`${orgId}::uuid`)}
     where ${isAccount} and ${isReported}`;

@@ -1,18 +1,20 @@
 import type { Names, Template } from '../../core/db/client.js';
 import { NOBODY } from './table.js';
 
-const COLUMNS = [
-  'grants',
-  'rests',
-  'starts',
-  'ends',
-  'scopes',
-  'priorities',
-  'roll_percents',
-  'roll_days',
-  'debtors',
-  'debts',
-] as const;
+/** The account's columns with their types, in the order of the parameters of `gauge_burn`. */
+export const accountTypes = {
+  grants: 'uuid[]',
+  rests: 'numeric[]',
+  starts: 'timestamptz[]',
+  ends: 'timestamptz[]',
+  scopes: 'text[]',
+  priorities: 'int[]',
+  roll_percents: 'int[]',
+  roll_days: 'int[]',
+  debtors: 'uuid[]',
+  debts: 'numeric[]',
+};
+const COLUMNS = Object.keys(accountTypes);
 const TAKEN = ['took_kinds', 'took_from', 'took_for', 'took_hours', 'took'] as const;
 
 const EMPTY = COLUMNS.map(() => `'{}'`).join(', ');

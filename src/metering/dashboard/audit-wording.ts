@@ -93,8 +93,8 @@ export const auditWording: Wording = { sentences, titles, pages, names };
 /** Its key is one that the service made, with the time of the period. */
 const isOfPlan = ({ target: key }: LoggedAction): boolean => key.startsWith('plan:');
 
-const target = (entry: LoggedAction) => ({
-  name: entry.name ?? entry.target,
+const target = (entry: LoggedAction, name = entry.name ?? entry.target) => ({
+  name,
   href: linkTo({ pages }, entry),
 });
 
@@ -103,10 +103,8 @@ const event = ({ target: name, details: { changes } }: LoggedAction) => {
   return { name, href: toAddress('/dashboard/usage', { mode, event: name }) };
 };
 
-const reason = (entry: LoggedAction, details: unknown) => ({
-  name: textOf(details, 'reason') || entry.target,
-  href: linkTo({ pages }, entry),
-});
+const reason = (entry: LoggedAction, details: unknown) =>
+  target(entry, textOf(details, 'reason') || entry.target);
 
 const nameOf = ({ nameOf }: LoggedAction, plan: string): string => nameOf?.('plan', plan) ?? plan;
 

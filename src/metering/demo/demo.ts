@@ -190,10 +190,8 @@ async function putTerms(tx: Tx, { id, slug }: DemoOrganization, source: Source, 
       const grantedUntil = new Date(nowMs + LEAD_MS);
       for (const grant of plans[plan]!.definition.grants)
         for (let n = 1; startOfPeriod('month', anchor, n) <= grantedUntil; n++) {
-          const job = {
-            actor: 'system',
-            at: new Date(startOfPeriod('month', anchor, n).getTime() - LEAD_MS),
-          };
+          const madeAt = new Date(startOfPeriod('month', anchor, n).getTime() - LEAD_MS);
+          const job = { actor: 'system', at: madeAt };
           await grantPeriod(tx, id, { ...resource, name: plans[plan]!.name }, grant, n, source, job);
         }
       await tx.update(organizationPlans).set({ grantedUntil }).where(eq(organizationPlans.orgId, id));
@@ -204,13 +202,8 @@ async function putTerms(tx: Tx, { id, slug }: DemoOrganization, source: Source, 
   }
   if (pack !== undefined) {
     const reason = `Invoice ${1042 + Object.keys(customers).indexOf(slug) * 17}`;
-    await putCreditGrant(
-      tx,
-      { orgId: id, livemode: true },
-      'pack',
-      { amount: pack, priority: 60, reason },
-      source,
-    );
+    const grant = { amount: pack, priority: 60, reason };
+    await putCreditGrant(tx, { orgId: id, livemode: true }, 'pack', grant, source);
   }
 }
 

@@ -14,7 +14,15 @@ import {
   type SQL,
 } from 'drizzle-orm';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { containsText, selectRows, storeRows, textArray, timeText, firstRow } from '../../core/db/sql.js';
+import {
+  containsText,
+  selectRows,
+  storeRows,
+  textArray,
+  timeText,
+  firstRow,
+  matches,
+} from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
 import { mergedFeatures } from './features.js';
 import { effectiveCap, entitlements, NO_METRIC, products, type UsageLimit } from './table.js';
@@ -75,9 +83,7 @@ const selectGrants = (orm: Orm) =>
   orm.select(grantColumns).from(entitlements).innerJoin(products, eq(products.id, entitlements.productId));
 
 export const findGrant = (orm: Orm, orgId: string, productId: string) =>
-  firstRow(
-    selectGrants(orm).where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId))),
-  );
+  firstRow(selectGrants(orm).where(matches(entitlements, { orgId, productId })));
 
 export async function listGrants(orm: Orm, orgId: string, { after, limit }: Range): Promise<Grant[]> {
   return selectGrants(orm)

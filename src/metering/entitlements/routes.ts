@@ -29,21 +29,14 @@ interface EntitlementDeps extends CallDeps, Pick<Context, 'db' | 'clock'> {
 
 const scope = 'entitlements:read';
 
-const common = {
-  tag: 'Entitlements',
-  credential: 'apiKey',
-  scope,
-  limit: 'entitlements',
-} as const;
+const common = { tag: 'Entitlements', credential: 'apiKey', scope, limit: 'entitlements' } as const;
 
 const list = defineRoute({
   ...common,
   at: 'GET /api/entitlements',
   operationId: 'listEntitlements',
   query: entitlementPageSchema,
-  responses: {
-    200: json('One page.', entitlementListSchema),
-  },
+  responses: { 200: json('One page.', entitlementListSchema) },
   handler: (deps: EntitlementDeps) => async (req, res) => {
     const { entitlements, keyUse } = deps;
     const hashedSecret = readHashedSecret(req);
@@ -89,9 +82,7 @@ const check = defineRoute({
   at: 'POST /api/entitlements/check',
   operationId: 'checkEntitlements',
   body: { schema: entitlementCheckSchema, maxBytes: MAX_BODY_BYTES },
-  responses: {
-    200: json('The results.', entitlementCheckAnswerSchema),
-  },
+  responses: { 200: json('The results.', entitlementCheckAnswerSchema) },
   handler: (deps: EntitlementDeps) => async (req, res) => {
     const { entitlements, keys, keyUse } = deps;
     const hashedSecret = readHashedSecret(req);

@@ -51,19 +51,16 @@ function reportEndings(deps: NoticeDeps, { orgId, orgName, keys, entitlements }:
     }
     for (const { data, onceKey } of entitlements ?? [])
       await queueForBothModes(tx, { orgId, type: 'entitlement.ending', data, onceKey, at });
-    if (keys) await mailKeys(tx, deps, { orgId, orgName, keys, at });
+    if (keys) await mailKeys(tx, deps, { orgId, orgName }, keys, at);
   });
 }
 
 async function mailKeys(
   tx: Tx,
   deps: NoticeDeps,
-  {
-    orgId,
-    orgName,
-    keys,
-    at,
-  }: { orgId: string; orgName: string; keys: NonNullable<Endings['keys']>; at: Date },
+  { orgId, orgName }: Pick<Endings, 'orgId' | 'orgName'>,
+  keys: NonNullable<Endings['keys']>,
+  at: Date,
 ): Promise<void> {
   const recorded = await tx
     .insert(keyNotices)

@@ -43,14 +43,11 @@ export function alertPages(context: Context): Router {
     const page = { view: 'metering/usage/alerts', title: 'Alerts', section: 'usage', notices };
     const { orgId, role } = sessionOf(res);
     const alerts = await readAlerts(context, { orgId, role });
-    const burns = await listDailyBurns(context.db.orm, orgId, new Date(context.clock.now()));
+    const now = new Date(context.clock.now());
+    const burns = await listDailyBurns(context.db.orm, orgId, now);
     const given = textField(readQuery(req), 'cap');
     const cap = [ON_LEFT, ...alerts.capped.map(({ slug }) => slug)].find((slug) => slug === given) ?? '';
-    const { balance } = await readCredits(
-      context.db.orm,
-      { orgId, livemode: true },
-      new Date(context.clock.now()),
-    );
+    const { balance } = await readCredits(context.db.orm, { orgId, livemode: true }, now);
     const toLevel = (credits: number) => (credits > 0 && credits < 1e9 ? String(credits) : '');
     const options = [
       ...toNamedOptions(alerts.capped).map((option, i) => {

@@ -289,10 +289,8 @@ export async function moveOrganizations(
 ): Promise<number> {
   const { version } = movable;
   const rows = await lockMovable(tx, movable);
-  const changes = rows.map((before) => ({
-    before,
-    after: { ...before, version, updatedAt: source.at },
-  }));
+  const moved = { version, updatedAt: source.at };
+  const changes = rows.map((before) => ({ before, after: { ...before, ...moved } }));
   await applyPlan(tx, definition, changes, { isMove: true }, source);
   return rows.length;
 }

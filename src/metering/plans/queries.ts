@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, gt, inArray, isNull, ne, sql, type SQL } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, gt, inArray, ne, sql, type SQL } from 'drizzle-orm';
 import { lockOrganizationIds, organizations } from '../../accounts/organizations/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
@@ -78,7 +78,7 @@ export const findOrganizationPlan = (orm: Orm, orgId: string): Promise<Organizat
     orm
       .select()
       .from(organizationPlans)
-      .where(and(eq(organizationPlans.orgId, orgId), isNull(organizationPlans.endedAt))),
+      .where(matches(organizationPlans, { orgId, endedAt: null })),
   );
 
 /** When the Organization last came from another plan. */
@@ -115,8 +115,7 @@ export const listOrganizationsOn = (orm: Orm, plan: string, { after, limit }: Ra
     .innerJoin(organizations, eq(organizations.id, organizationPlans.orgId))
     .where(
       and(
-        eq(organizationPlans.plan, plan),
-        isNull(organizationPlans.endedAt),
+        matches(organizationPlans, { plan, endedAt: null }),
         after === undefined ? undefined : gt(organizations.slug, after),
       ),
     )
@@ -142,9 +141,8 @@ export interface Movable {
 
 const isMovable = ({ plan, version, from, orgIds }: Movable) =>
   and(
-    eq(organizationPlans.plan, plan),
+    matches(organizationPlans, { plan, endedAt: null }),
     from === undefined ? ne(organizationPlans.version, version) : eq(organizationPlans.version, from),
-    isNull(organizationPlans.endedAt),
     orgIds && inArray(organizationPlans.orgId, [...orgIds]),
   );
 

@@ -149,10 +149,8 @@ export async function listChanges(
   after: Definition | undefined,
   isWhole = false,
 ): Promise<ChangeLine[]> {
-  const products = await readProducts(
-    orm,
-    [before, after].flatMap((one) => (one ? slugsIn(one) : [])),
-  );
+  const slugs = [before, after].flatMap((one) => (one ? slugsIn(one) : []));
+  const products = await readProducts(orm, slugs);
   const [old, wanted] = [partsOf(before, products), partsOf(after, products)];
   return [...new Set([...old.keys(), ...wanted.keys()])].toSorted().flatMap((name): ChangeLine[] => {
     const [from, to] = [old.get(name), wanted.get(name)];

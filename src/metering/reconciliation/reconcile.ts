@@ -61,12 +61,8 @@ export async function repair(db: Repairable, clock: Clock, scope: DriftScope): P
   if (places.length === 0) return report;
   await db.withoutIngestion([...new Set(places.map(({ orgId }) => orgId))], async (orgIds, isFrozen) => {
     const own = new Set(orgIds);
-    const part = await repairPlaces(
-      db.orm,
-      clock,
-      places.filter(({ orgId }) => own.has(orgId)),
-      isFrozen,
-    );
+    const ownPlaces = places.filter(({ orgId }) => own.has(orgId));
+    const part = await repairPlaces(db.orm, clock, ownPlaces, isFrozen);
     for (const name of ['organizations', ...sumTables] as const) report[name] += part[name];
   });
   return report;
@@ -113,17 +109,11 @@ const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: bool
 const rowsIn = (repairs: Repair[]): number => repairs.reduce((sum, { rows }) => sum + rows, 0);
 
 async function audit(tx: Tx, clock: Clock, orgId: string, details: Record<string, unknown>): Promise<void> {
-  const entry = {
-    at: new Date(clock.now()),
-    action: 'usage.totals_repaired',
-    actor: 'system',
-    target: orgId,
-    details,
-  };
+  const entry = { at: new Date(clock.now()), action: 'usage.totals_repaired', actor: 'system', details };
   const organization = await findOrganization(tx, { id: orgId });
   // Sums can outlive their Organization. The operator log then records the repair.
   if (organization) await recordAudit(tx, orgId, { ...entry, target: organization.slug });
-  else await recordOperatorAudit(tx, entry);
+  else await recordOperatorAudit(tx, { ...entry, target: orgId });
 }
 
 const findPlaces = (orm: Orm, scope: DriftScope): Promise<SumPlace[]> =>

@@ -90,11 +90,8 @@ export async function explainRefusals(
   limits: Map<string, SubjectLimits>,
   nowMs: number,
 ): Promise<Map<number, AppError>> {
-  const freeAt = await findFreeTimes(
-    run,
-    refused.map(({ subject, state, requested }) => ({ subject, state, more: requested })),
-    nowMs,
-  );
+  const questions = refused.map(({ requested: more, ...asked }) => ({ ...asked, more }));
+  const freeAt = await findFreeTimes(run, questions, nowMs);
   const waits = refused.map(({ verdict, state }, n) => {
     const { quantity, ttlSeconds } = verdict.request;
     if (compareDecimals(quantity, state.quantity) > 0) return Infinity;

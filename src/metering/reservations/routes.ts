@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { readHashedSecret, preferKeyError } from '../../accounts/api-keys/bearer-key.js';
 import { authenticateCall, type CallDeps } from '../../accounts/api-keys/key-use.js';
 import type { Clock } from '../../core/time.js';
-import { placeError, type AppError } from '../../core/errors.js';
+import { placeError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/body.js';
 import { exact, sendJson, toJson } from '../../core/http/json.js';
 import { pageSchema, parseQuery, readRange, sendPage } from '../../core/http/page.js';
@@ -84,7 +84,9 @@ const settle = defineRoute({
     const reservationId = await preferKeyError(
       () => authenticateCall(deps, hashedSecret, scope),
       () => {
-        if (occurredAt !== undefined && !isInWindow(occurredAt, receivedAtMs)) throw outOfRange();
+        const detail = 'must be from 7 days before to 5 minutes after the receipt.';
+        if (occurredAt !== undefined && !isInWindow(occurredAt, receivedAtMs))
+          throw placeError('timestamp_out_of_range', '/occurredAt', detail);
         return readPathId(req, 'id', 'reservation');
       },
     );
@@ -172,13 +174,6 @@ async function readInput<T extends z.ZodType>(
     return { value: parseInput(schema, value), text };
   });
 }
-
-const outOfRange = (): AppError =>
-  placeError(
-    'timestamp_out_of_range',
-    '/occurredAt',
-    'must be from 7 days before to 5 minutes after the receipt.',
-  );
 
 export const reservationJson = (reservation: Reservation, nowMs: number) => ({
   id: reservation.id,
