@@ -82,6 +82,7 @@ export function dashboardRoutes(
 ): Router {
   const wording = joinWordings([accountWording, ...everyProduct.map(({ auditWording }) => auditWording)]);
   const webhookSchemas = createWebhookSchemas(webhookTypes);
+  const endpointRoutes = [...webhookRoutes(webhookSchemas), ...deliveryRoutes(webhookSchemas)];
   const readSession = createSessionReader(context);
   const { signIn, account, issuer } = createProofs(context, keys, options.signInLimits);
   const router = createRouter();
@@ -118,12 +119,7 @@ export function dashboardRoutes(
     apiKeyPages({ ...context, ...services }),
     mountRoutes(createRouter(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
     webhookPages(context, webhookTypes),
-    mountRoutes(
-      createRouter(),
-      '/dashboard',
-      [...webhookRoutes(webhookSchemas), ...deliveryRoutes(webhookSchemas)],
-      context,
-    ),
+    mountRoutes(createRouter(), '/dashboard', endpointRoutes, context),
     auditPages({ ...context, wording }),
     ...products.flatMap((product) => product.pages),
     membersPages(context),

@@ -25,14 +25,9 @@ export function createDocumentationPages(
   async function renderPage(page: string, reader: Reader): Promise<Buffer | undefined> {
     const described = await describe();
     const view = await makeView(page, described, reader);
-    return (
-      view &&
-      renderInLayout(
-        page,
-        { isOperator: reader.isOperator, ...view, address: reader.address },
-        described.reference,
-      )
-    );
+    if (!view) return undefined;
+    const shown = { isOperator: reader.isOperator, ...view, address: reader.address };
+    return renderInLayout(page, shown, described.reference);
   }
 
   async function renderInLayout(page: string, view: PageView, reference: Reference): Promise<Buffer> {

@@ -217,10 +217,10 @@ const toPage = (html: Buffer): SharedContent => createSharedContent('text/html; 
 /** Enough for all pages under a few host names: callers may vary the Host header. */
 const MAX_KEPT_PAGES = 100;
 
+type Render = (page: string, req: Request<object>) => Promise<SharedContent>;
+
 /** For pages that are the same for every reader. */
-function keepPages(
-  make: (page: string, req: Request<object>) => Promise<SharedContent>,
-): (page: string, req: Request<object>) => Promise<SharedContent> {
+function keepPages(make: Render): Render {
   const kept = createRecentMap<string, Promise<SharedContent>>(MAX_KEPT_PAGES);
   return (page, req) => {
     const name = `${page} ${originOf(req)}`;

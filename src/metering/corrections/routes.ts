@@ -67,16 +67,10 @@ async function readCorrections(req: Request, res: Response): Promise<Correction[
 }
 
 function sendCorrected(res: Response, { results, ...counts }: AppliedCorrections): void {
-  sendJson(
-    res,
-    200,
-    toJson({
-      ...counts,
-      results: results.map((result) => ({
-        ...result,
-        previousQuantity: exact(result.previousQuantity),
-        quantity: exact(result.quantity),
-      })),
-    }),
-  );
+  const exactResults = results.map((result) => ({
+    ...result,
+    previousQuantity: exact(result.previousQuantity),
+    quantity: exact(result.quantity),
+  }));
+  sendJson(res, 200, toJson({ ...counts, results: exactResults }));
 }

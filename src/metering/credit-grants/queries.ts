@@ -148,24 +148,17 @@ export const writeAccount = (tx: Tx, id: AccountId, account: Account, entries: r
   writeAccounts(tx, [{ ...id, account, entries: [...entries] }]);
 
 /** As created, with the sums of its ledger entries. */
-export interface GrantRow {
-  id: string;
-  grantKey: string;
-  amount: string;
-  priority: number;
+export interface GrantRow extends Omit<
+  typeof creditGrants.$inferSelect,
+  'orgId' | 'productIds' | 'actor' | 'startsAt' | 'expiresAt' | 'createdAt' | 'voidedAt'
+> {
   /** Times are RFC 3339 in UTC. */
   startsAt: string;
   expiresAt: string | null;
-  /** Null if the grant pays for every product. */
-  productSlugs: string[] | null;
-  rolloverPercent: number | null;
-  rolloverDays: number | null;
-  livemode: boolean;
-  reason: string;
   createdAt: string;
   voidedAt: string | null;
-  voidReason: string | null;
-  request: Record<string, unknown>;
+  /** Null if the grant pays for every product. */
+  productSlugs: string[] | null;
   /** Expired or forfeited. */
   lost: string;
   hasRolled: boolean;

@@ -1,4 +1,4 @@
-import { columnArrays, numericArray, textArray } from '../../core/db/sql.js';
+import { columnArrays, numericArray, textArray, when } from '../../core/db/sql.js';
 import type { Names, Run, Template } from '../../core/db/client.js';
 import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../../core/decimal.js';
 import { durationMs, endOfWindow, isBeyond, takenOf, type LimitState } from './limits.js';
@@ -124,45 +124,29 @@ export const heldForSubject = (t: Names, row: string, now: string): string =>
 /** $1 org, $2 product, $3 livemode, $4 metric, per entitlement · $5 now */
 export const readLimitStates: Template = {
   name: 'limits_read',
-  text: (t) => selectStates(t, { held: heldFor, usage: limitUsage }),
+  text: (t) => selectStates(t, false),
 };
 
 /** Like `readLimitStates`, for limits per subject. $6 subject, per entitlement */
 const readSubjectStates: Template = {
   name: 'limits_read_subjects',
-  text: (t) =>
-    selectStates(t, {
-      held: heldForSubject,
-      usage: subjectUsage,
-      subjects: { asked: ', $6::text[]', column: ', subject', shown: ', s.subject' },
-    }),
+  text: (t) => selectStates(t, true),
 };
 
-const selectStates = (
-  t: Names,
-  {
-    held,
-    usage,
-    subjects = { asked: '', column: '', shown: '' },
-  }: {
-    held: typeof heldForSubject;
-    usage: typeof subjectUsage;
-    subjects?: Record<'asked' | 'column' | 'shown', string>;
-  },
-): string => `
+const selectStates = (t: Names, isNamed: boolean): string => `
 ${t.with} d as materialized (
-  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[]${subjects.asked}) with ordinality
-    as d (org_id, product_id, livemode, metric${subjects.column}, ord)${t.held}
+  select d.* from unnest($1::uuid[], $2::uuid[], $3::bool[], $4::text[]${when(isNamed, ', $6::text[]')}) with ordinality
+    as d (org_id, product_id, livemode, metric${when(isNamed, ', subject')}, ord)${t.held}
 )
-select (s.ord - 1)::text as place, trim_scale(l.quantity)::text as quantity, l.name as "window", l.enforcement${subjects.shown},
+select (s.ord - 1)::text as place, trim_scale(l.quantity)::text as quantity, l.name as "window", l.enforcement${when(isNamed, ', s.subject')},
   trim_scale(u.used)::text as used, trim_scale(u.ahead)::text as ahead, trim_scale(s.held)::text as held
 from (
   select d.*, e.limits, h.held
   from d
-  cross join lateral ${held(t, 'd', '$5::timestamptz')} h
+  cross join lateral ${(isNamed ? heldForSubject : heldFor)(t, 'd', '$5::timestamptz')} h
   cross join lateral (select limits from ${t('entitlements')} where org_id = d.org_id and product_id = d.product_id limit 1) e
   where e.limits is not null
-) s${usage(t, 's', '$5::timestamptz')}
+) s${(isNamed ? subjectUsage : limitUsage)(t, 's', '$5::timestamptz')}
 order by s.ord, l.ord`;
 
 /** In declared order and one snapshot. */

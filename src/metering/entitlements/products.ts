@@ -16,14 +16,7 @@ import { toStoredFeatures, writeFeatures, type Features } from './features.js';
 import { NO_METRIC } from './table.js';
 import { describeCreditPrice, toCreditPrice, toPriceColumns, type CreditPrice } from './price.js';
 
-export interface ProductInput {
-  name: string;
-  /** `NO_METRIC` without usage. */
-  usageMetric: string;
-  /** Per calendar month (UTC); null means unlimited. */
-  unitCap: string | null;
-  /** Per usage event. */
-  maxQuantity: string;
+export interface ProductInput extends Pick<Product, 'name' | 'usageMetric' | 'unitCap' | 'maxQuantity'> {
   /** Undefined leaves it unchanged. */
   archived?: boolean | undefined;
   /** Undefined leaves it unchanged; null stops sending usage to Stripe. */
@@ -45,30 +38,23 @@ const SUBJECTS_BEGIN_MS = MINUTE_MS;
 /** A changed metric starts at zero; earlier usage stays under the earlier metric. */
 export async function putProduct(tx: Tx, slug: string, input: ProductInput, source: Source) {
   const { at } = source;
-  const {
-    archived,
-    stripeMeterEvent: wanted,
-    dimensions: wantedDimensions,
-    countsSubjects,
-    credits: wantedCredits,
-    features: wantedFeatures,
-    ...fields
-  } = input;
+  const { name, usageMetric, unitCap, maxQuantity, archived } = input;
+  const fields = { name, usageMetric, unitCap, maxQuantity };
   const current = await lockProduct(tx, slug);
   const archivedAt = toArchivedAt(current?.archivedAt ?? null, archived, at);
-  const stripeMeterEvent = wanted === undefined ? (current?.stripeMeterEvent ?? null) : wanted;
-  const dimensions = toDimensions(current?.dimensions ?? [], wantedDimensions);
-  const credits = wantedCredits === undefined ? current && toCreditPrice(current) : wantedCredits;
+  const { stripeMeterEvent = current?.stripeMeterEvent ?? null } = input;
+  const dimensions = toDimensions(current?.dimensions ?? [], input.dimensions);
+  const { credits = current && toCreditPrice(current) } = input;
   const further = {
     stripeMeterEvent,
     stripeSince: toStripeSince(stripeMeterEvent, current?.stripeSince, at),
     dimensions,
-    subjectsSince: toSubjectsSince(current, countsSubjects, at),
+    subjectsSince: toSubjectsSince(current, input.countsSubjects, at),
     ...toPriceColumns(credits ?? null, dimensions),
-    features: wantedFeatures === undefined ? (current?.features ?? null) : toStoredFeatures(wantedFeatures),
+    features: input.features ? toStoredFeatures(input.features) : (current?.features ?? null),
   };
-  if (fields.usageMetric === NO_METRIC)
-    for (const [name, value] of Object.entries({ unitCap: fields.unitCap, stripeMeterEvent, credits }))
+  if (usageMetric === NO_METRIC)
+    for (const [name, value] of Object.entries({ unitCap, stripeMeterEvent, credits }))
       if (value != null) throw fieldError(name, 'needs a metric');
   if (!current) {
     const product = { id: uuid(), slug, ...fields, ...further, createdAt: at, updatedAt: at, archivedAt };
@@ -76,7 +62,7 @@ export async function putProduct(tx: Tx, slug: string, input: ProductInput, sour
     const { subjectsSince } = further;
     const after = {
       ...fields,
-      usageMetric: fields.usageMetric || null,
+      usageMetric: usageMetric || null,
       ...(dimensions.length > 0 ? { dimensions: dimensions.join(', ') } : {}),
       ...(subjectsSince ? { countsSubjects: 'yes' } : {}),
       ...(archivedAt ? { archived } : {}),
@@ -116,28 +102,17 @@ function toSubjectsSince(current: Product | undefined, isWanted: boolean | undef
   return current ? new Date(at.getTime() + SUBJECTS_BEGIN_MS) : new Date(0);
 }
 
-const toFields = ({
-  name,
-  usageMetric,
-  unitCap,
-  maxQuantity,
-  dimensions,
-  subjectsSince,
-  archivedAt,
-  stripeMeterEvent,
-  features,
-  ...product
-}: Product) => ({
-  name,
-  usageMetric: usageMetric || null,
-  unitCap,
-  maxQuantity,
-  dimensions: dimensions.join(', '),
-  countsSubjects: subjectsSince ? 'yes' : 'no',
-  archived: archivedAt === null ? 'no' : 'yes',
-  stripeMeterEvent,
+const toFields = (product: Product) => ({
+  name: product.name,
+  usageMetric: product.usageMetric || null,
+  unitCap: product.unitCap,
+  maxQuantity: product.maxQuantity,
+  dimensions: product.dimensions.join(', '),
+  countsSubjects: product.subjectsSince ? 'yes' : 'no',
+  archived: product.archivedAt === null ? 'no' : 'yes',
+  stripeMeterEvent: product.stripeMeterEvent,
   credits: describeCreditPrice(toCreditPrice(product)),
-  features: features && writeFeatures(features),
+  features: product.features && writeFeatures(product.features),
 });
 
 export const getProduct = async (orm: Orm, slug: string): Promise<Product> =>

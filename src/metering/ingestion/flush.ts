@@ -50,11 +50,8 @@ export async function recordBatches(
   let open = batches.map((batch, at) => ({ at, batch }));
   // Each round excludes an event, decides a batch, moves to a further variant of the statement, or lists a combination.
   while (open.length > 0) {
-    const round = await recordRound(
-      run,
-      open.map(({ batch }) => batch),
-      { nowMs, memory, onNoted, kind },
-    );
+    const waiting = open.map(({ batch }) => batch);
+    const round = await recordRound(run, waiting, { nowMs, memory, onNoted, kind });
     const again: typeof open = [];
     for (const [i, { at, batch }] of open.entries()) {
       const outcome = round[i]!;

@@ -179,11 +179,8 @@ async function decideAll(group: ShardGroup, requests: ReserveRequest[], deps: De
   const decisions: Decision[] = [];
   let open = requests.map((request, place) => ({ request, place }));
   for (let round = 0; open.length > 0 && round < MAX_ROUNDS; round++) {
-    const decided = await decideOnce(
-      group,
-      open.map(({ request }) => request),
-      deps,
-    );
+    const waiting = open.map(({ request }) => request);
+    const decided = await decideOnce(group, waiting, deps);
     open = open.filter(({ place }, i) => {
       const decision = decided[i];
       if (decision) decisions[place] = decision;

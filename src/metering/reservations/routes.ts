@@ -61,11 +61,11 @@ const reserve = defineRoute({
     const request = { hashedSecret, ...what, idempotencyKey, ttlSeconds };
     const { reservation, limits, isRepeat } = await deps.reservations.reserve(request);
     deps.keyUse.touch(hashedSecret, scope);
-    sendJson(
-      res,
-      isRepeat ? 200 : 201,
-      toJson({ reservation: reservationJson(reservation, deps.clock.now()), limits: limits.map(limitJson) }),
-    );
+    const answer = {
+      reservation: reservationJson(reservation, deps.clock.now()),
+      limits: limits.map(limitJson),
+    };
+    sendJson(res, isRepeat ? 200 : 201, toJson(answer));
   },
 });
 

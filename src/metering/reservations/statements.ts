@@ -5,7 +5,7 @@ import { effectiveCap } from '../entitlements/table.js';
 import { totalAround } from '../ingestion/headroom.js';
 import { NEEDS_COMBINATION, NEEDS_PRICED } from '../ingestion/pair.js';
 import { addToSums } from '../ingestion/sums.js';
-import { reservationEnds } from '../ingestion/table.js';
+import { reservationEnds, type usageReservations } from '../ingestion/table.js';
 import type { ReservationStatus } from './table.js';
 
 const columns = (
@@ -16,19 +16,16 @@ const columns = (
   (extract(epoch from ${r}.released_at) * 1000)::bigint::text as "releasedAtMs", (extract(epoch from ${r}.settled_at) * 1000)::bigint::text as "settledAtMs",
   trim_scale(${r}.settled_quantity)::text as "settledQuantity", ${r}.livemode::text, ${r}.subject, ${r}.dimensions, to_json(${product}.keys)::text as keys`;
 
-export interface ReservationRow {
-  id: string;
+export interface ReservationRow extends Pick<
+  typeof usageReservations.$inferSelect,
+  'id' | 'metric' | 'quantity' | 'idempotencyKey' | 'settledQuantity' | 'subject'
+> {
   productSlug: string;
-  metric: string;
-  quantity: string;
-  idempotencyKey: string;
   createdAtMs: string;
   expiresAtMs: string;
   releasedAtMs: string | null;
   settledAtMs: string | null;
-  settledQuantity: string | null;
   livemode: string;
-  subject: string;
   /** Encoded; `keys` are the product's dimensions as JSON. Null without such a reservation. */
   dimensions: string | null;
   keys: string | null;

@@ -103,10 +103,8 @@ export function createStripeClient(key: string, baseUrl: string) {
           'payload[stripe_customer_id]': customerId,
           'payload[value]': value,
         });
-        return readAnswer(
-          await call('/v1/billing/meter_events', AbortSignal.timeout(TIMEOUT_MS), body),
-          identifier,
-        );
+        const answer = await call('/v1/billing/meter_events', AbortSignal.timeout(TIMEOUT_MS), body);
+        return readAnswer(answer, identifier);
       } catch (error) {
         return { kind: 'unclear', reason: describe(error) };
       }
@@ -150,11 +148,8 @@ function createCheck(call: Call) {
       return problem;
     }
     if (nowMs - (customers.get(customerId) ?? -Infinity) <= CUSTOMER_KEPT_MS) return undefined;
-    const customer = read(
-      customerSchema,
-      await call(`/v1/customers/${encodeURIComponent(customerId)}`, signal),
-    );
-    if (customer.deleted) return `The customer ${customerId} is deleted at Stripe`;
+    const answer = await call(`/v1/customers/${encodeURIComponent(customerId)}`, signal);
+    if (read(customerSchema, answer).deleted) return `The customer ${customerId} is deleted at Stripe`;
     customers.set(customerId, nowMs);
     return undefined;
   };

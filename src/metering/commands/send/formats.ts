@@ -7,16 +7,9 @@ interface NamedFormat {
   mapping: MappingOptions;
 }
 
-const usagePage = [
-  'results.project_id',
-  'results.user_id',
-  'results.api_key_id',
-  'results.model',
-  'results.batch',
-];
-const messagesPage = ['workspace_id', 'api_key_id', 'model', 'service_tier', 'context_window'].map(
-  (name) => `results.${name}`,
-);
+const inResults = (...names: string[]) => names.map((name) => `results.${name}`).join(', ');
+const usagePage = inResults('project_id', 'user_id', 'api_key_id', 'model', 'batch');
+const messagesPage = inResults('workspace_id', 'api_key_id', 'model', 'service_tier', 'context_window');
 
 /** A flag replaces its field of the mapping. */
 export const namedFormats = {
@@ -69,7 +62,7 @@ export const namedFormats = {
       metric: '=input_tokens',
       quantity: 'results.input_tokens',
       occurredAt: 'unix(start_time)',
-      idempotencyKey: `join($metric, start_time, end_time, ${usagePage.join(', ')})`,
+      idempotencyKey: `join($metric, start_time, end_time, ${usagePage})`,
       subject: 'results.user_id',
     },
   },
@@ -81,7 +74,7 @@ export const namedFormats = {
       metric: '=output_tokens',
       quantity: 'results.output_tokens',
       occurredAt: 'starting_at',
-      idempotencyKey: `join($metric, starting_at, ending_at, ${messagesPage.join(', ')})`,
+      idempotencyKey: `join($metric, starting_at, ending_at, ${messagesPage})`,
       subject: 'results.workspace_id',
     },
   },
