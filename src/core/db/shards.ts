@@ -90,3 +90,7 @@ export function oneShardGroup(
     watch: () => undefined,
   };
 }
+
+/** Over all shard groups. @param counts the groups' rows, one each */
+export const sumOf = (counts: readonly Record<string, string | null>[][], column: string): number =>
+  counts.reduce((sum, [row]) => sum + Number(row![column]), 0);

@@ -4,7 +4,7 @@ import { byService, change, type ChangeDeps } from '../../accounts/audit/audit.j
 import { queueWebhook } from '../../accounts/webhooks/outbox.js';
 import type { DataOf } from '../../accounts/webhooks/types.js';
 import type { Database, GroupTables, Template, Tx } from '../../core/db/client.js';
-import { selectFromAll, wholeTables, type ReportedDatabase } from '../../core/db/shards.js';
+import { selectFromAll, sumOf, wholeTables, type ReportedDatabase } from '../../core/db/shards.js';
 import { timeJson, queryRow } from '../../core/db/sql.js';
 import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 import type { Context } from '../../core/http/context.js';
@@ -183,10 +183,7 @@ export function createCreditWatch({
       Promise.all(groups.map(({ run }) => run(sumNewEntries, times))),
     ]);
     sinceMs = untilMs;
-    metrics.creditAccounts.set(
-      { state: 'overdrawn' },
-      counts.reduce((sum, [row]) => sum + Number(row!.overdrawn), 0),
-    );
+    metrics.creditAccounts.set({ state: 'overdrawn' }, sumOf(counts, 'overdrawn'));
     for (const { kind, livemode, amount } of entries.flat())
       counters[kind!]?.inc({ mode: modeOf(livemode === 'true') }, Number(amount));
   };

@@ -38,10 +38,7 @@ const inputSchema = z
   })
   .refine(
     ({ productSlug, ...rest }) => productSlug !== undefined || (rest.quantity ?? rest.subject) === undefined,
-    {
-      error: 'is required with quantity or subject',
-      path: ['productSlug'],
-    },
+    { error: 'is required with quantity or subject', path: ['productSlug'] },
   )
   .meta({ id: 'KeyVerification' });
 

@@ -339,14 +339,8 @@ export const selectLatest = (orgId: string, productId: string): SQL => sql`
 export const findLatest = async (orm: Orm, orgId: string, productId: string) =>
   (await selectRow<{ live: string | null; test: string | null }>(orm, selectLatest(orgId, productId)))!;
 
-interface HoldingKey {
-  id: string;
-  name: string | null;
-  prefix: string | null;
-  quantity: string;
-  count: number;
-  nextExpiresAt: string;
-}
+type HoldingKey = Record<'id' | 'quantity' | 'nextExpiresAt', string> &
+  Record<'name' | 'prefix', string | null> & { count: number };
 
 export async function listHolds(orm: Orm, scope: UsageScope, metric: string, now: Date, limit: number) {
   const { orgId, productId, livemode } = scope;

@@ -5,6 +5,7 @@ import { type Clock, SECOND_MS } from '../../core/time.js';
 import { columnArrays, intArray, numericArray, textArray } from '../../core/db/sql.js';
 import type { Database, ShardGroup } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
+import { sumOf } from '../../core/db/shards.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { AppError, found, type ErrorCode } from '../../core/errors.js';
 import { firstIdOf } from '../../core/ids.js';
@@ -113,11 +114,7 @@ export async function watchReservations({ db, clock, metrics }: Pick<Context, 'd
   const nowMs = clock.now();
   const times = [lowestHeldId(nowMs), new Date(nowMs).toISOString()];
   const counts = await Promise.all(db.shards.groups.map(({ run }) => run(countReservations, times)));
-  for (const state of ['held', 'expired'])
-    metrics.reservationsOpen.set(
-      { state },
-      counts.reduce((sum, [row]) => sum + Number(row![state]), 0),
-    );
+  for (const state of ['held', 'expired']) metrics.reservationsOpen.set({ state }, sumOf(counts, state));
 }
 
 /** Ids start with their creation time. An hour's margin covers slow clocks. */

@@ -20,14 +20,10 @@ interface Difference extends Record<
   count: number;
 }
 
-export interface UnknownEvent extends EventKey {
-  organization: string;
-  product: string;
+/** Times are RFC 3339 in UTC. */
+export interface UnknownEvent
+  extends EventKey, Record<'organization' | 'product' | 'quantity' | 'customerId' | 'unknownSince', string> {
   livemode: boolean;
-  quantity: string;
-  customerId: string;
-  /** RFC 3339 in UTC. */
-  unknownSince: string;
   lastError: string | null;
   count: number;
 }

@@ -1,6 +1,7 @@
 import { groupBy } from '../../core/collections.js';
 import type { Database, ShardGroup } from '../../core/db/client.js';
 import { createLease, type Job } from '../../core/db/jobs.js';
+import { sumOf } from '../../core/db/shards.js';
 import { FIRST } from '../../core/db/walk.js';
 import type { WorkContext } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
@@ -198,17 +199,9 @@ const isGivenUp = ({ state }: ClaimRow): boolean => state === 'unknown';
 const lateAnswer = refusedFor('Not sent: this instance was too slow.');
 
 export async function countEvents({ db, livemode, metrics }: Omit<StripeDeps, 'stripe'>): Promise<void> {
-  const states = ['waiting', 'unresolved'] as const;
-  const counts = await Promise.all(
-    db.shards.groups.map((group) =>
-      group.run<Record<(typeof states)[number], string>>(countOpen, [livemode, MAX_COUNTED]),
-    ),
-  );
-  for (const state of states)
-    metrics.stripeOpen.set(
-      { state },
-      counts.reduce((sum, [row]) => sum + Number(row![state]), 0),
-    );
+  const values = [livemode, MAX_COUNTED];
+  const counts = await Promise.all(db.shards.groups.map(({ run }) => run(countOpen, values)));
+  for (const state of ['waiting', 'unresolved']) metrics.stripeOpen.set({ state }, sumOf(counts, state));
 }
 
 const toText = (ms: number): string => new Date(ms).toISOString();

@@ -166,7 +166,4 @@ export const grantAnswerSchema = z
     createdAt,
     updatedAt,
   })
-  .meta({
-    id: 'Grant',
-    description: 'A declared entitlement, in effect or not.',
-  });
+  .meta({ id: 'Grant', description: 'A declared entitlement, in effect or not.' });
