@@ -24,10 +24,8 @@ export interface ForecastToWrite {
 
 const MAX_CHANGES = 500;
 
-export function toForecastJson(
-  { station, days, hours, notes, feed }: ForecastToWrite,
-  markets: ReadonlyMap<string, ListedMarket>,
-) {
+export function toForecastJson(forecast: ForecastToWrite, markets: ReadonlyMap<string, ListedMarket>) {
+  const { station, days, hours, notes, feed } = forecast;
   const { source } = (days ?? hours)!;
   const ofKind = (kind: TemperatureKind) => days?.days.filter((day) => day.kind === kind) ?? [];
   const setting = { station, source, markets };
@@ -170,15 +168,11 @@ function toFitJson(fit: Fit, { date, hour }: Pick<DayForecast, 'date' | 'hour'>,
   };
 }
 
-const toTrainingJson = (fit: Fit | HourFit) => ({
-  n: fit.n,
-  firstDate: fit.firstDate,
-  lastDate: fit.lastDate,
-  trainingCrps: fit.trainingCrps,
-  rawCrps: fit.rawCrps,
-  knownThrough: fit.knownThrough.toISOString(),
-  trainedAt: fit.trainedAt.toISOString(),
-});
+function toTrainingJson(fit: Fit | HourFit) {
+  const { n, firstDate, lastDate, trainingCrps, rawCrps } = fit;
+  const [knownThrough, trainedAt] = [fit.knownThrough.toISOString(), fit.trainedAt.toISOString()];
+  return { n, firstDate, lastDate, trainingCrps, rawCrps, knownThrough, trainedAt };
+}
 
 /** A forecast's age is measured from it. */
 export const oldestRun = ({ days, hours }: Pick<ForecastToWrite, 'days' | 'hours'>): number =>

@@ -15,48 +15,31 @@ export function toSignalsJson(report: SignalReport, marketJson: (ticker: string)
   };
 }
 
-function toSignalJson(signal: Signal, marketJson: (ticker: string) => object) {
+function toSignalJson({ closing: _closing, ...signal }: Signal, marketJson: (ticker: string) => object) {
   return {
+    ...signal,
     market: marketJson(signal.market.ticker),
-    side: signal.side,
     price: formatDollars(signal.price),
-    depth: signal.depth,
-    probability: signal.probability,
-    breakEven: signal.breakEven,
-    edge: signal.edge,
-    fullKelly: signal.fullKelly,
-    fractionalKelly: signal.fractionalKelly,
-    contracts: signal.contracts,
     limitPrice: formatDollars(signal.limitPrice),
     averagePrice: formatDollars(signal.averagePrice),
     fee: formatDollars(signal.fee),
     stake: formatDollars(signal.stake),
     expectedValue: formatDollars(signal.expectedValue),
     worstCase: formatDollars(signal.worstCase),
-    rest: signal.rest && { ...signal.rest, price: formatDollars(signal.rest.price) },
-    isHedge: signal.isHedge,
-    limitedBy: signal.limitedBy,
-    reasons: signal.reasons,
     expiresAt: signal.expiresAt.toISOString(),
+    rest: signal.rest && { ...signal.rest, price: formatDollars(signal.rest.price) },
   };
 }
 
-const toEventJson = (event: EventSignals) => ({
-  eventTicker: event.eventTicker,
-  kind: event.kind,
-  station: event.stationId,
-  city: findPlace(event.stationId)?.city ?? null,
-  date: event.date,
+const toEventJson = ({ stationId: station, ...event }: EventSignals) => ({
+  ...event,
+  station,
+  city: findPlace(station)?.city ?? null,
   hour: event.hour ?? null,
-  method: event.method,
-  isCalibrated: event.isCalibrated,
   gate: toGateJson(event.gate),
   signals: event.signals.length,
   stake: formatDollars(event.stake),
   worstCase: formatDollars(event.worstCase),
-  growth: event.growth,
-  gap: event.gap,
-  suppressed: event.suppressed,
 });
 
 const toGateJson = ({ isOpen, leadHours, n, evidence, needed, difference, reason }: Gate) => ({

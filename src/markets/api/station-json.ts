@@ -3,6 +3,7 @@ import type { CrossCheck } from '../climate/queries.js';
 import type { DailyKind } from '../market/market.js';
 import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
 import type { IndexReader, IndexState } from '../weather/kalshi-index.js';
+import type { Place } from '../market/place.js';
 import { indexAreas, stations, type IndexArea, type Station } from '../market/stations.js';
 
 /** Undefined in a simulated world. */
@@ -39,12 +40,7 @@ export const toStationJson = (
   checks: Readonly<Partial<Record<DailyKind, CrossCheck>>> = {},
 ) => ({
   id: station.id,
-  city: station.city,
-  name: station.name,
-  latitude: station.latitude,
-  longitude: station.longitude,
-  timeZone: station.timeZone,
-  standardOffsetHours: station.standardOffsetHours,
+  ...toPlaceJson(station),
   series: series.maximum,
   minimumSeries: series.minimum,
   measure: 'daily_maximum_temperature' as const,
@@ -55,15 +51,14 @@ export const toStationJson = (
   crossCheck: { maximum: checks.daily_maximum ?? null, minimum: checks.daily_minimum ?? null },
 });
 
+function toPlaceJson({ city, name, latitude, longitude, timeZone, standardOffsetHours }: Place) {
+  return { city, name, latitude, longitude, timeZone, standardOffsetHours };
+}
+
 export const toAreaJson = (area: IndexArea, state: IndexState | undefined) => ({
   id: area.id,
   indexId: area.indexId,
-  city: area.city,
-  name: area.name,
-  latitude: area.latitude,
-  longitude: area.longitude,
-  timeZone: area.timeZone,
-  standardOffsetHours: area.standardOffsetHours,
+  ...toPlaceJson(area),
   measure: 'hourly_temperature' as const,
   unit: 'fahrenheit' as const,
   settlesOn: `The venue's own index of ${area.city} in hundredths of °F at the minute in which the hour strikes: several stations, each with its weight and offset, of which no single one decides`,

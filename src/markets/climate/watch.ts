@@ -146,19 +146,11 @@ async function keep(
   const { stationId: station, date, issuedAt, isFinal, isCorrection } = report;
   const stage = !isFinal ? 'preliminary' : isCorrection ? 'corrected' : 'final';
   const values = { daily_maximum: report.maximumF, daily_minimum: report.minimumF };
+  const isCertain = isWhole && stage === 'final';
   for (const kind of dailyKinds) {
     const value = values[kind];
     if (value !== null)
-      await insertReport(orm, {
-        station,
-        kind,
-        date,
-        issuedAt,
-        fetchedAt,
-        stage,
-        value,
-        isCertain: isWhole && stage === 'final',
-      });
+      await insertReport(orm, { station, kind, date, issuedAt, fetchedAt, stage, value, isCertain });
   }
 }
 

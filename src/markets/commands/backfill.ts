@@ -13,7 +13,6 @@ import type { DateRange } from '../training/coverage.js';
 import type { FitBook } from '../learning/fits.js';
 import type { SourceNames } from '../learning/queries.js';
 import { readVenueKey } from '../live/sign.js';
-import type { TemperatureKind } from '../market/market.js';
 import { stations as allStations, type Station } from '../market/stations.js';
 import { createSources } from '../services/sources.js';
 import { createVenueBudget } from '../venue/venue-budget.js';
@@ -70,11 +69,7 @@ async function work(db: MaintenanceDatabase, flags: RangeFlags): Promise<number>
     markets,
     stations,
     range,
-    pauses: {
-      sleep: (ms, signal) => sleep(ms, undefined, { signal }),
-      random: Math.random,
-      note,
-    },
+    pauses: { sleep: (ms, signal) => sleep(ms, undefined, { signal }), random: Math.random, note },
     onDays: (done, all, what) => progress.show(done / all, `${done} of ${formatCount(all, 'day')} · ${what}`),
     stop,
   }).finally(() => progress.stop());
@@ -97,7 +92,7 @@ function backfillText(
   const days = daysBetween(from, to).length;
   const lines = coverage.stations.map(
     ({ kind, station, forecastDays, runs, reports }) =>
-      `  ${station.id}${kindNames[kind]}  forecasts for ${formatCount(forecastDays, 'day')} (${formatCount(runs, 'run')}), reports for ${formatCount(reports, 'day')}`,
+      `  ${station.id}${kind === 'daily_minimum' ? ' minima' : ''}  forecasts for ${formatCount(forecastDays, 'day')} (${formatCount(runs, 'run')}), reports for ${formatCount(reports, 'day')}`,
   );
   return [
     `New: ${formatCount(newRuns, 'run')}, ${formatCount(newReports, 'report')}.`,
@@ -105,12 +100,6 @@ function backfillText(
     ...lines,
   ].join('\n');
 }
-
-const kindNames: Record<TemperatureKind, string> = {
-  daily_maximum: '',
-  daily_minimum: ' minima',
-  hourly: '',
-};
 
 function fitsText({ fits }: FitBook, stations: readonly Station[]): string {
   const own = stations.filter(({ id }) => fits.some(({ stationId }) => stationId === id)).length;

@@ -35,12 +35,7 @@ const command = new Command('venue:demo')
   .option('--series <ticker>', 'series to trade in', 'KXHIGHNY')
   .addHelpText('after', help);
 const terminal = openTerminal();
-process.exitCode = await runCommand<{
-  keyId: string;
-  keyFile: string;
-  baseUrl: string;
-  series: string;
-}>(
+process.exitCode = await runCommand<Record<'keyId' | 'keyFile' | 'baseUrl' | 'series', string>>(
   command,
   terminal,
   async ({ keyId, keyFile, baseUrl, series }) => {

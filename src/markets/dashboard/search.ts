@@ -13,10 +13,8 @@ const pages = [
 ];
 
 /** Cities and open markets are in memory, so only order ids are looked up in the database. */
-export function createMarketsFinder({
-  snapshots,
-  orders,
-}: Pick<TradingServices, 'snapshots' | 'orders'>): FindForMember {
+export function createMarketsFinder(services: Pick<TradingServices, 'snapshots' | 'orders'>): FindForMember {
+  const { snapshots, orders } = services;
   return async (query, { orgId, marketAccess }) => {
     if (marketAccess === 'none') return [];
     const wanted = query.toLowerCase();

@@ -272,12 +272,9 @@ export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
 
 /** The simulated paper queue against the venue's positions, over all recorded rows. */
 export async function readQueueErrors(orm: Orm, { orgId, from, until }: ExecutionPeriod) {
-  const [row] = await queryRows(orm)<{
-    orders: number;
-    places: number;
-    median: number | null;
-    p90: number | null;
-  }>`
+  const [row] = await queryRows(orm)<
+    Record<'orders' | 'places', number> & Record<'median' | 'p90', number | null>
+  >`
     select count(distinct order_id)::int as orders, count(*)::int as places,
       percentile_cont(0.5) within group (order by abs(venue_ahead - paper_ahead))::float8 as median,
       percentile_cont(0.9) within group (order by abs(venue_ahead - paper_ahead))::float8 as p90

@@ -154,12 +154,7 @@ function advanceShadow(
   const own = behind.filter((one) => bidOf(one).side === bid.side && bidOf(one).price === bid.price);
   const remaining = sumCounts(own.map((one) => one.remaining));
   const book = shown && withoutTaken(shown.book, [[bid.side, String(bid.price), remaining]]);
-  const queued = {
-    ...order,
-    bid,
-    queueAhead: order.seen.atPrice ?? Infinity,
-    endsAt: null,
-  };
+  const queued = { ...order, bid, queueAhead: order.seen.atPrice ?? Infinity, endsAt: null };
   const { places } = advanceQueue([queued], known, shown && book && { ...shown, book });
   const { queueAhead, seen } = places.get(order.id)!;
   return { ...seen, atPrice: queueAhead === Infinity ? null : queueAhead };

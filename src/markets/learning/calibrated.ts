@@ -133,21 +133,15 @@ function withStated({ spreadF }: Ensemble, learnedF: number, days: number): numb
   return learnedF ** share * (STATED_FACTOR * spreadF) ** (1 - share);
 }
 
-export const aheadRow = ({
-  stationId,
-  date,
-  hour,
-  meanF,
-  varianceF,
-  isOlder,
-}: Pick<Ensemble, 'stationId' | 'date' | 'hour' | 'meanF' | 'varianceF'> &
-  Pick<AheadRow, 'isOlder'>): AheadRow => ({
-  day: Date.parse(date) / DAY_MS,
-  hour,
-  group: stationId,
-  mean: meanF,
-  variance: varianceF,
-  isOlder,
+export const aheadRow = (
+  run: Pick<Ensemble, 'stationId' | 'date' | 'hour' | 'meanF' | 'varianceF'> & Pick<AheadRow, 'isOlder'>,
+): AheadRow => ({
+  day: Date.parse(run.date) / DAY_MS,
+  hour: run.hour,
+  group: run.stationId,
+  mean: run.meanF,
+  variance: run.varianceF,
+  isOlder: run.isOlder,
 });
 
 const clamp = (value: number, { lowest, highest }: { lowest: number; highest: number }): number =>

@@ -94,17 +94,14 @@ const byTarget = (a: DayForecast, b: DayForecast): number =>
   temperatureKinds.indexOf(a.kind) - temperatureKinds.indexOf(b.kind) ||
   (a.date === b.date ? (a.hour ?? 0) - (b.hour ?? 0) : a.date < b.date ? -1 : 1);
 
-export const uncorrectedForecast = (
-  { meanF, varianceF }: Ensemble,
-  fallback: string | null,
-): CorrectedForecast => ({
+export const uncorrectedForecast = (run: Ensemble, fallback: string | null): CorrectedForecast => ({
   method: 'raw_ensemble',
   isCalibrated: false,
   fallback,
   fit: null,
   shape: 'normal',
-  meanF,
-  deviationF: rawDeviation(varianceF),
+  meanF: run.meanF,
+  deviationF: rawDeviation(run.varianceF),
 });
 
 export const rawDeviation = (varianceF: number): number =>

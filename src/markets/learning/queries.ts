@@ -110,16 +110,9 @@ const oneOfHalfDay = sql.raw('floor(extract(epoch from model_run_at) / 43200)');
  */
 export async function readRuns(
   orm: Orm,
-  {
-    forecastSource,
-    model,
-    kind,
-    stationId,
-    from,
-    to,
-    at,
-  }: Window & { forecastSource: string; model: string; to?: string },
+  asked: Window & { forecastSource: string; model: string; to?: string },
 ): Promise<KnownRun[]> {
+  const { forecastSource, model, kind, stationId, from, to, at } = asked;
   const time = at.toISOString();
   const isMain = model === MAIN_MODEL;
   const isEach = isMain && to === undefined;

@@ -207,14 +207,10 @@ function combine(a: CensoredDistribution, b: CensoredDistribution, ofB: number):
 }
 
 function reasonForFallback(
-  {
-    kind,
-    hour,
-    curveF,
-    fit,
-  }: Pick<RunningInput, 'kind' | 'curveF'> & { hour: number | null; fit: HourFit | undefined },
+  day: Pick<RunningInput, 'kind' | 'curveF'> & { hour: number | null; fit: HourFit | undefined },
   missing: HourFits['missing'],
 ): string {
+  const { kind, hour, curveF, fit } = day;
   if (hour === null) return 'no hour of the day has been reported yet';
   if (!curveF) return "the forecast has only the day's extreme, not its hours";
   if (fit)

@@ -116,15 +116,14 @@ export function withPurchases(
 
 function book(
   held: Holding,
-  {
-    side,
-    fee,
-    closed,
-    proceeds,
-    opened,
-    paid,
-  }: Pick<BookedFill, 'side' | 'fee'> & { closed: number; proceeds: Micros; opened: number; paid: Micros },
+  filled: Pick<BookedFill, 'side' | 'fee'> & {
+    closed: number;
+    proceeds: Micros;
+    opened: number;
+    paid: Micros;
+  },
 ): Booking {
+  const { side, fee, closed, proceeds, opened, paid } = filled;
   const costOfClosed = shareOfCost(held, closed);
   const kept = subtractCounts(held.contracts, closed);
   const cost = held.cost - costOfClosed + paid;

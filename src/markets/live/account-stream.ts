@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Metrics } from '../../core/metrics.js';
 import { shareRun } from '../../core/steps.js';
@@ -61,8 +60,7 @@ const usualTimings = {
 export type AccountStreamTimings = typeof usualTimings;
 const MAX_RETRIES = 4;
 
-interface AccountStreamOptions extends Pick<ConnectionOptions, 'url' | 'headers'> {
-  log: Pick<Logger, 'info' | 'warn'>;
+interface AccountStreamOptions extends Pick<ConnectionOptions, 'url' | 'headers' | 'log'> {
   clock: Clock;
   metrics: Pick<Metrics, 'streamLatency' | 'streamReconnects'>;
   timings?: Partial<AccountStreamTimings> | undefined;

@@ -53,13 +53,8 @@ export function bookRounding(orm: Orm, orgId: string, comparison: AccountCompari
     await lockAccount(tx, { orgId, mode: 'live' });
     await assertUnchanged(tx, orgId, comparison);
     const memo = 'rounding by the venue';
-    await moveCash(tx, orgId, {
-      kind: 'adjustment',
-      change: comparison.cashDifference,
-      memo,
-      at,
-      isFee: true,
-    });
+    const { cashDifference: change } = comparison;
+    await moveCash(tx, orgId, { kind: 'adjustment', change, memo, at, isFee: true });
   });
 }
 
@@ -77,27 +72,19 @@ export function bookTransfers(orm: Orm, orgId: string, transfers: readonly Shard
 /** Adopts the venue's side and writes an audit row. */
 export function acceptDifferences(
   { by, ...deps }: ChangeDeps & { by: Authority },
-  {
-    orgId,
-    slug,
-    accepted,
-    problem,
-  }: { orgId: string; slug: string; accepted: readonly string[]; problem: string | null },
+  account: { orgId: string; slug: string; accepted: readonly string[]; problem: string | null },
   comparison: AccountComparison,
   source: Source,
 ): Promise<void> {
+  const { orgId, slug, accepted, problem } = account;
   return change(deps, by, async (tx) => {
     await lockAccount(tx, { orgId, mode: 'live' });
     await assertUnchanged(tx, orgId, comparison);
     const kinds = new Set(comparison.differences.map(({ kind }) => kind));
     if (kinds.has('cash')) {
       const memo = "accepted: the venue's cash differed";
-      await moveCash(tx, orgId, {
-        kind: 'adjustment',
-        change: comparison.cashDifference,
-        memo,
-        at: source.at,
-      });
+      const { cashDifference: change } = comparison;
+      await moveCash(tx, orgId, { kind: 'adjustment', change, memo, at: source.at });
     }
     const ofOrders = comparison.differences.filter(({ kind }) => kind === 'order' || kind === 'fill');
     await updateLiveAccount(tx, orgId, {

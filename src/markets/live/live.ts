@@ -138,14 +138,9 @@ async function acceptVenue(
   const { db, status } = deps;
   let { account, comparison } = await compareToAccept(deps, slug, signal);
   // The venue has no record of the order.
+  const outcome: VenueOutcome = { kind: 'done', venueOrderId: null, fills: [], reason: LOST };
   for (const { orgId, id } of await listOrdersNamed(db.orm, account.orgId, comparison.lost))
-    await recordOutcome(
-      db.orm,
-      orgId,
-      id,
-      { kind: 'done', venueOrderId: null, fills: [], reason: LOST },
-      source.at,
-    );
+    await recordOutcome(db.orm, orgId, id, outcome, source.at);
   if (comparison.lost.length > 0) ({ account, comparison } = await compareToAccept(deps, slug, signal));
   const problem = account.problem ?? status.problem;
   if (comparison.differences.length > 0 || problem !== null)

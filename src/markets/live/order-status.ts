@@ -118,11 +118,8 @@ const nothing: Rows<VenueFillAnswer> = { rows: [], unreadable: [] };
 const countFilled = (fills: readonly VenueFillAnswer[]): number =>
   sumCounts(fills.map((fill) => parseCount(fill.count_fp)));
 
-function toStatus(
-  order: SentOrder,
-  { venueOrderId, filled, remaining, status }: ReportedState,
-  wires: readonly VenueFillAnswer[],
-): VenueStatus {
+function toStatus(order: SentOrder, state: ReportedState, wires: readonly VenueFillAnswer[]): VenueStatus {
+  const { venueOrderId, filled, remaining, status } = state;
   const fills = toVenueFills(order, wires);
   if (remaining > 0) {
     const contracts = addCounts(filled, remaining);

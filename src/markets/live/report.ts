@@ -6,10 +6,7 @@ import type { AccountComparison } from './compare.js';
 
 export const reportJson = ({ foreign, otherShards, ...report }: LiveReport) => ({
   ...report,
-  otherShards: otherShards.map(({ exchangeIndex, balance }) => ({
-    exchangeIndex,
-    balance: formatDollars(balance),
-  })),
+  otherShards: otherShards.map((shard) => ({ ...shard, balance: formatDollars(shard.balance) })),
   foreign: {
     ...foreign,
     fills: foreign.fills.map((fill) => ({ ...fill, yesPrice: formatDollars(fill.yesPrice) })),

@@ -22,9 +22,7 @@ export const reconciliationRoutes = [
   operatorRoute({
     at: `GET ${path}`,
     operationId: 'getReconciliation',
-    responses: {
-      200: json('The comparison.', reconciliationSchema),
-    },
+    responses: { 200: json('The comparison.', reconciliationSchema) },
     async answer({ params }, deps: LiveDeps) {
       const { slug } = await getOrganization(deps.db.orm, params.slug);
       const own = liveOf(deps, slug);
@@ -35,9 +33,7 @@ export const reconciliationRoutes = [
     at: `PUT ${path}`,
     operationId: 'acceptReconciliation',
     body: acceptSchema,
-    responses: {
-      200: json('The accepted differences.', acceptedSchema),
-    },
+    responses: { 200: json('The accepted differences.', acceptedSchema) },
     handler: (deps: LiveDeps) => async (req, res) => {
       const name = readSlug(req);
       const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);

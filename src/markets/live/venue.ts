@@ -90,14 +90,10 @@ const SHARD = { exchange_index: WEATHER_SHARD };
 const isOnShard = ({ exchange_index: index = WEATHER_SHARD }: { exchange_index?: number | undefined }) =>
   index === WEATHER_SHARD;
 const isElsewhere = (index: unknown): boolean => typeof index === 'number' && index !== WEATHER_SHARD;
-const chooseOnShard = <T extends { exchange_index?: number | undefined }>({
-  rows,
-  unreadable,
-  ...rest
-}: Rows<T>) => ({
-  ...rest,
-  rows: rows.filter(isOnShard),
-  unreadable: unreadable.filter(({ fields }) => !isElsewhere(fields.exchange_index)),
+const chooseOnShard = <T extends { exchange_index?: number | undefined }>(found: Rows<T>) => ({
+  ...found,
+  rows: found.rows.filter(isOnShard),
+  unreadable: found.unreadable.filter(({ fields }) => !isElsewhere(fields.exchange_index)),
 });
 
 interface OrderFilter {
@@ -189,10 +185,8 @@ export function createVenue(options: VenueOptions) {
   };
 }
 
-function createAccountReads(
-  { client, readAll }: ReturnType<typeof createSignedClient>,
-  log: VenueOptions['log'],
-) {
+function createAccountReads(signed: ReturnType<typeof createSignedClient>, log: VenueOptions['log']) {
+  const { client, readAll } = signed;
   const readBalanceOf = (filter: Filter, signal: AbortSignal) =>
     client.get(BALANCE, queryOf(filter), balanceSchema, signal);
   const warn = (path: string, found: Rows<unknown>) => {
@@ -267,24 +261,17 @@ function createAccountReads(
   };
 }
 
-function createSignedClient({
-  baseUrl,
-  key,
-  clock,
-  timeoutMs,
-  backoffMs,
-  budget,
-  fetch = globalThis.fetch,
-}: VenueOptions) {
+function createSignedClient(options: VenueOptions) {
+  const { baseUrl, key, clock, timeoutMs, backoffMs, budget, fetch = globalThis.fetch } = options;
   const prefix = new URL(baseUrl).pathname;
-  const headersOf = (method: string, path: string) => signRequest(key, { atMs: clock.now(), method, path });
+  const headers = (method: string, path: string) => signRequest(key, { atMs: clock.now(), method, path });
   const client = createKalshiClient({
     baseUrl,
     budget,
     isUrgent: true,
     timeoutMs,
     backoffMs,
-    headers: headersOf,
+    headers,
     fetch,
   });
 
@@ -296,7 +283,7 @@ function createSignedClient({
       headers: {
         accept: 'application/json',
         ...(body ? { 'content-type': 'application/json' } : {}),
-        ...headersOf(method, `${prefix}${path}`),
+        ...headers(method, `${prefix}${path}`),
       },
       ...(body ? { body: JSON.stringify(body) } : {}),
     });

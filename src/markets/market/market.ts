@@ -108,12 +108,8 @@ export const takesOrders = ({ status, untradable }: Pick<ListedMarket, 'status' 
   status === 'active' && untradable === undefined;
 
 /** The payout of YES by the venue's result or, until then, by the reported temperature; null without either. */
-export function expectedPayout({
-  status,
-  settlementValue,
-  settledTemperature,
-  bracket,
-}: MarketResult & Pick<ListedMarket, 'bracket'>): Micros | null {
+export function expectedPayout(market: MarketResult & Pick<ListedMarket, 'bracket'>): Micros | null {
+  const { status, settlementValue, settledTemperature, bracket } = market;
   if (settlementValue !== null || status !== 'closed' || bracket === null || settledTemperature === null)
     return settlementValue;
   return bracketPays(bracket, settledTemperature) ? DOLLAR : 0n;
@@ -132,17 +128,10 @@ export interface Target {
 export const targetKey = ({ kind, stationId, date, hour }: Target): string =>
   `${stationId} ${kind} ${date}${hour === undefined ? '' : ` ${hour}`}`;
 
-export const targetOf = ({
-  kind,
-  station,
-  date,
-  hour,
-}: Pick<Market, 'kind' | 'station' | 'date' | 'hour'>): Target => ({
-  kind,
-  stationId: station.id,
-  date,
-  ...(hour === undefined ? {} : { hour }),
-});
+export function targetOf(market: Pick<Market, 'kind' | 'station' | 'date' | 'hour'>): Target {
+  const { kind, station, date, hour } = market;
+  return { kind, stationId: station.id, date, ...(hour === undefined ? {} : { hour }) };
+}
 
 /** UTC. An hour's temperature is that of one minute, so start and end are equal. */
 export function spanOf(station: Place, { date, hour }: Pick<Target, 'date' | 'hour'>) {

@@ -13,8 +13,6 @@ import type { OrderRow } from './queries.js';
 import { assertCertain, requireFresh } from './tradable.js';
 import { subtractCounts } from '../market/contracts.js';
 
-type Causes = Record<CancelCause, (order: OrderRow, seen: Seen) => string | undefined>;
-
 interface Seen {
   snapshots: SnapshotStore;
   nowMs: number;
@@ -23,7 +21,7 @@ interface Seen {
 /** How long past the hour stations start publishing their next hourly report. */
 const REPORT_MS = 50 * MINUTE_MS;
 
-const causes: Causes = {
+const causes: Record<CancelCause, (order: OrderRow, seen: Seen) => string | undefined> = {
   observation({ ticker, createdAt }, { snapshots: { current }, nowMs }) {
     const market = current?.markets.get(ticker);
     if (!current || !market || !isPlaced(market)) return undefined;

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { keyAuthority } from '../../accounts/api-keys/authority.js';
-import { readHashedSecret, type KeyReader, type Principal } from '../../accounts/api-keys/bearer-key.js';
-import { authenticateCall, type KeyUse } from '../../accounts/api-keys/key-use.js';
+import { readHashedSecret, type Principal } from '../../accounts/api-keys/bearer-key.js';
+import { authenticateCall, type CallDeps } from '../../accounts/api-keys/key-use.js';
 import { AppError } from '../../core/errors.js';
 import { readJsonBody } from '../../core/http/body.js';
 import { sendJson } from '../../core/http/json.js';
@@ -14,9 +14,7 @@ import type { Orders } from './order.js';
 import { MAX_BODY_BYTES, orderHeaders, orderSchema, tradeAnswerSchema } from './schema.js';
 import { toTradeJson } from './trade.js';
 
-export interface OrderRouteDeps {
-  keys: KeyReader;
-  keyUse: KeyUse;
+export interface OrderRouteDeps extends CallDeps {
   orders: Orders;
 }
 
@@ -66,15 +64,13 @@ async function readOrder(req: Request, res: Response, { orgId, keyId, livemode }
     idempotencyKey,
     limitPrice: parseDollars(limitPrice),
     timeInForce,
-    ...(mayRest(timeInForce)
-      ? {
-          rest: {
-            expiresAt: expiresAt === undefined ? null : new Date(expiresAt),
-            postOnly,
-            cancelOn: [...new Set(cancelOn)],
-          },
-        }
-      : {}),
+    ...(mayRest(timeInForce) && {
+      rest: {
+        expiresAt: expiresAt === undefined ? null : new Date(expiresAt),
+        postOnly,
+        cancelOn: [...new Set(cancelOn)],
+      },
+    }),
   };
 }
 

@@ -18,7 +18,7 @@ import {
   type Trade,
   type VenueOutcome,
 } from './order.js';
-import { findTrade, listFills, listOrders } from './queries.js';
+import { findTrade, listFills, listOrders, type ListFilter } from './queries.js';
 import { previewOrder } from './preview.js';
 import { recordOutcome } from './record-outcome.js';
 import type { RestingOrders } from './resting.js';
@@ -150,10 +150,7 @@ async function assertLive({ db, config }: WorkContext, live: LiveExecutor | unde
   live.assertOpen();
 }
 
-const listTrades: (orm: Orm, ...filter: Parameters<Orders['list']>) => ReturnType<Orders['list']> = async (
-  orm,
-  { limit, ...filter },
-) => {
+async function listTrades(orm: Orm, { limit, ...filter }: ListFilter) {
   const found = await listOrders(orm, { ...filter, limit: limit + 1 });
   const { page, nextCursor = null } = cutPage(found, limit, ({ id }) => id);
   const ids = page.map(({ id }) => id);
@@ -165,4 +162,4 @@ const listTrades: (orm: Orm, ...filter: Parameters<Orders['list']>) => ReturnTyp
     ),
   );
   return { trades, nextCursor };
-};
+}

@@ -21,12 +21,10 @@ export interface Bid {
   price: Micros;
 }
 
-export const bidOf = ({
-  side,
-  action,
-  limitPrice,
-}: Pick<MarketableOrder, 'side' | 'action' | 'limitPrice'>): Bid =>
-  action === 'buy' ? { side, price: limitPrice } : { side: otherSide[side], price: DOLLAR - limitPrice };
+export function bidOf(order: Pick<MarketableOrder, 'side' | 'action' | 'limitPrice'>): Bid {
+  const { side, action, limitPrice: price } = order;
+  return action === 'buy' ? { side, price } : { side: otherSide[side], price: DOLLAR - price };
+}
 
 export const shownAt = (book: OrderBook, { side, price }: Bid): number =>
   bidsOf(book, side).find((level) => level.price === price)?.contracts ?? 0;

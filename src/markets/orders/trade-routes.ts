@@ -41,9 +41,7 @@ const list = defineRoute({
   at: 'GET /trades',
   operationId: 'listTrades',
   query: listTradesSchema,
-  responses: {
-    200: json('One page.', tradeListSchema),
-  },
+  responses: { 200: json('One page.', tradeListSchema) },
   handler: (deps: OrderRouteDeps) => async (req, res) => {
     const principal = await authenticateCall(deps, readHashedSecret(req), 'trading:read');
     const { limit, mode, ...filter } = parseInput(listTradesSchema, req.query);

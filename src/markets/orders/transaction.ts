@@ -270,13 +270,9 @@ export async function checkAndSend(orm: Orm, input: OrderInput, deps: Transactio
 }
 
 /** `book` is, for a paper order, minus the liquidity taken by earlier paper orders. */
-async function check(
-  orm: Orm,
-  input: OrderInput,
-  { snapshots, clock, paperCash }: TransactionDeps,
-  sent: ArrivedOrder | undefined,
-) {
-  const cash = await lockOrOpen(orm, input, { clock, paperCash });
+async function check(orm: Orm, input: OrderInput, deps: TransactionDeps, sent: ArrivedOrder | undefined) {
+  const { snapshots, clock } = deps;
+  const cash = await lockOrOpen(orm, input, deps);
   // Read again, because time has passed and books have changed while the order waited.
   const at = new Date(clock.now());
   // Confirmed after taking the account's lock, so that waiting orders do not block the revocation of their key.

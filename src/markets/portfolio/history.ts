@@ -28,18 +28,11 @@ async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promi
   const at = deps.clock.now();
   if (!snapshot || ageOf(snapshot, at) > MAX_TRADING_AGE_MS) return;
   const portfolio = await readPortfolio(deps, orgId, mode);
-  if (portfolio.liquidation === null || portfolio.unrealised === null) return;
+  const { cash, liquidation, realised, unrealised, fees } = portfolio;
+  if (liquidation === null || unrealised === null) return;
   if (portfolio.isCut || isBetweenStates(portfolio, snapshot, at)) return;
-  await writePoint(deps.db.orm, {
-    orgId,
-    mode,
-    at: new Date(at),
-    cash: portfolio.cash,
-    liquidation: portfolio.liquidation,
-    realised: portfolio.realised,
-    unrealised: portfolio.unrealised,
-    fees: portfolio.fees,
-  });
+  const values = { cash, liquidation, realised, unrealised, fees };
+  await writePoint(deps.db.orm, { orgId, mode, at: new Date(at), ...values });
 }
 
 function isBetweenStates({ positions }: Portfolio, snapshot: Snapshot, nowMs: number): boolean {

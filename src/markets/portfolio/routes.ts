@@ -1,6 +1,6 @@
 import type { Request } from 'express';
-import { authenticateCall, type KeyUse } from '../../accounts/api-keys/key-use.js';
-import { readHashedSecret, preferKeyError, type KeyReader } from '../../accounts/api-keys/bearer-key.js';
+import { authenticateCall, type CallDeps } from '../../accounts/api-keys/key-use.js';
+import { readHashedSecret, preferKeyError } from '../../accounts/api-keys/bearer-key.js';
 import { sendJson } from '../../core/http/json.js';
 import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
@@ -11,9 +11,7 @@ import { toPortfolioAnswer } from './portfolio-json.js';
 import { portfolioAnswerSchema, portfolioQuerySchema } from './portfolio-schema.js';
 import { type PortfolioDeps, readPortfolio } from './portfolio.js';
 
-export interface PortfolioRouteDeps extends PortfolioDeps {
-  keys: KeyReader;
-  keyUse: KeyUse;
+export interface PortfolioRouteDeps extends PortfolioDeps, CallDeps {
   live: Pick<LiveTrading, 'reportOf'> | undefined;
 }
 
@@ -28,9 +26,7 @@ export const portfolioRoutes = [
     scope,
     limit: 'trading',
     query: portfolioQuerySchema,
-    responses: {
-      200: json('The portfolio.', portfolioAnswerSchema),
-    },
+    responses: { 200: json('The portfolio.', portfolioAnswerSchema) },
     handler: (deps: PortfolioRouteDeps) => async (req, res) => {
       const hashedSecret = readHashedSecret(req);
       const authenticate = () => authenticateCall(deps, hashedSecret, scope);

@@ -70,19 +70,14 @@ interface OrderFacts extends Pick<CandidateOrder, 'isReducing' | 'closable'> {
 }
 
 /** A read-only Organization can still close its positions. */
-export function checkAccess({
-  input: { order },
-  facts: { access },
-  isReducing,
-  closable,
-}: OrderFacts): RiskRefusal | undefined {
+export function checkAccess({ input, facts, isReducing, closable }: OrderFacts): RiskRefusal | undefined {
   const check = 'market_access';
-  if (access === 'none') {
+  if (facts.access === 'none') {
     const detail = 'The Organization has no access to markets. Ask the operator of this service for access.';
     return { check, code: 'entitlement_required', detail };
   }
-  if (access === 'trade' || isReducing) return undefined;
-  const detail = `The Organization can read markets and close positions only. This order would ${describeOrder(order)}, of which ${formatDecimal(closable)} would close a position.`;
+  if (facts.access === 'trade' || isReducing) return undefined;
+  const detail = `The Organization can read markets and close positions only. This order would ${describeOrder(input.order)}, of which ${formatDecimal(closable)} would close a position.`;
   return { check, code: 'entitlement_read_only', detail };
 }
 
@@ -90,12 +85,8 @@ const describeOrder = ({ action, contracts, side, ticker }: AskedOrder): string 
   `${action} ${formatCount(contracts, `${side} contract`)} of ${ticker}`;
 
 /** `reduce_only` refuses every order that does not reduce a position. */
-export function checkSwitches({
-  input: { order },
-  facts: { switches },
-  isReducing,
-  closable,
-}: OrderFacts): RiskRefusal | undefined {
+export function checkSwitches({ input, facts, isReducing, closable }: OrderFacts): RiskRefusal | undefined {
+  const { switches } = facts;
   for (const owner of switchOwners)
     if (!switchStates.includes(switches[owner].state)) throw new RangeError(`${owner} switch is not known`);
   const halting = switchOwners.find((owner) => switches[owner].state === 'halt');
@@ -108,7 +99,7 @@ export function checkSwitches({
   if (!reducing || isReducing) return undefined;
   return refuse(
     'reduce_only',
-    `${ownerNames[reducing]} allows only orders that reduce a position${because(switches[reducing].reason)}. This order would ${describeOrder(order)}, of which ${formatDecimal(closable)} would close a position.`,
+    `${ownerNames[reducing]} allows only orders that reduce a position${because(switches[reducing].reason)}. This order would ${describeOrder(input.order)}, of which ${formatDecimal(closable)} would close a position.`,
   );
 }
 
@@ -143,12 +134,8 @@ export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefu
 
 const because = (reason: string | null): string => (reason === null ? '' : ` (${reason})`);
 
-export function checkOrder({
-  input,
-  facts: { limits, pending },
-  isReducing,
-  closable,
-}: CandidateOrder): RiskRefusal | undefined {
+export function checkOrder({ input, facts, isReducing, closable }: CandidateOrder): RiskRefusal | undefined {
+  const { limits, pending } = facts;
   const { ticker, side, action, contracts, limitPrice } = input.order;
   if (action === 'sell' && !isReducing)
     return refuse(

@@ -108,11 +108,8 @@ export interface Leg {
 }
 
 /** 0 if the event cannot lose. `possible` legs (open orders) may not fill. Unrelated markets are not netted. */
-export function worstCaseLoss(
-  { outcomes, free }: EventEnds,
-  certain: readonly Leg[],
-  possible: readonly Leg[],
-): Micros {
+export function worstCaseLoss(ends: EventEnds, certain: readonly Leg[], possible: readonly Leg[]): Micros {
+  const { outcomes, free } = ends;
   const lossIf = (paying: ReadonlySet<string>, isCounted: (ticker: string) => boolean): Micros => {
     let loss: Micros = 0n;
     for (const leg of certain) if (isCounted(leg.ticker)) loss -= profitOf(leg, paying);

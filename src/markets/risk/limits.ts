@@ -25,15 +25,9 @@ export const defaultLimits: RiskLimits = {
   priceCollar: 10n * CENT,
 };
 
-export const noLimitsDeclared: DeclaredLimits = {
-  maxOrderContracts: null,
-  maxOrderCost: null,
-  maxPositionContracts: null,
-  maxEventLoss: null,
-  maxDailyLoss: null,
-  maxOpenOrders: null,
-  priceCollar: null,
-};
+const limitNames = Object.keys(defaultLimits) as (keyof RiskLimits)[];
+
+export const noLimitsDeclared = Object.fromEntries(limitNames.map((name) => [name, null])) as DeclaredLimits;
 
 /** Some refused orders would now pass. */
 export function isRaised(before: DeclaredLimits | undefined, after: DeclaredLimits): boolean {
@@ -41,14 +35,5 @@ export function isRaised(before: DeclaredLimits | undefined, after: DeclaredLimi
   return limitNames.some((name) => is[name] > was[name]);
 }
 
-const limitNames = Object.keys(defaultLimits) as (keyof RiskLimits)[];
-
-export const toEffectiveLimits = (declared: DeclaredLimits): RiskLimits => ({
-  maxOrderContracts: declared.maxOrderContracts ?? defaultLimits.maxOrderContracts,
-  maxOrderCost: declared.maxOrderCost ?? defaultLimits.maxOrderCost,
-  maxPositionContracts: declared.maxPositionContracts ?? defaultLimits.maxPositionContracts,
-  maxEventLoss: declared.maxEventLoss ?? defaultLimits.maxEventLoss,
-  maxDailyLoss: declared.maxDailyLoss ?? defaultLimits.maxDailyLoss,
-  maxOpenOrders: declared.maxOpenOrders ?? defaultLimits.maxOpenOrders,
-  priceCollar: declared.priceCollar ?? defaultLimits.priceCollar,
-});
+export const toEffectiveLimits = (declared: DeclaredLimits) =>
+  Object.fromEntries(limitNames.map((name) => [name, declared[name] ?? defaultLimits[name]])) as RiskLimits;

@@ -20,9 +20,10 @@ export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
 /** Returns indices of changed gates, except new ones and those with a later judgement. */
 export async function storeGates(
   tx: Tx,
-  { marketSource, forecastSource }: SourceNames,
+  sources: SourceNames,
   { gates, madeAt }: GateBook,
 ): Promise<number[]> {
+  const { marketSource, forecastSource } = sources;
   const at = madeAt!.toISOString();
   const judged = sql`unnest(
     ${textArray(gates.map(({ kind }) => kind))}::text[], ${textArray(gates.map(({ stationId }) => stationId))}::text[],

@@ -111,10 +111,8 @@ async function readReliability({ orm }: Database, wanted: ReportQuery) {
 }
 
 /** Changes with everything in the answer of `readScores` except the times. */
-async function readVersion(
-  { db, clock, sources, calibration }: ScoresDeps,
-  { kind }: Pick<ScoresQuery, 'kind'>,
-): Promise<string> {
+async function readVersion(deps: ScoresDeps, { kind }: Pick<ScoresQuery, 'kind'>): Promise<string> {
+  const { db, clock, sources, calibration } = deps;
   const since = judgedSince(new Date(clock.now()));
   return JSON.stringify([
     since,

@@ -23,12 +23,8 @@ export const scoresRoutes = [
       const leads = leadsOf(kind);
       if (leadHours !== undefined && !leads.includes(leadHours))
         throw fieldError('lead', `of ${kind} must be one of ${leads.join(', ')}`);
-      const asked = {
-        kind,
-        station: station === undefined ? undefined : readPlaceId(station, kind),
-        leadHours,
-      };
-      await sendCachedAnswer(req, res, await deps.scoreReport(asked));
+      const placeId = station === undefined ? undefined : readPlaceId(station, kind);
+      await sendCachedAnswer(req, res, await deps.scoreReport({ kind, station: placeId, leadHours }));
     },
   }),
 ];

@@ -52,10 +52,8 @@ import {
 } from './sources.js';
 import { calibratedModel } from '../learning/calibrated.js';
 
-export const tradingJobs = (
-  { config }: Context,
-  { refresher, live, queueWatch, printFollower, climate, index, isReplay, ...learning }: TradingServices,
-): Job[] => {
+export const tradingJobs = ({ config }: Context, services: TradingServices): Job[] => {
+  const { refresher, live, queueWatch, printFollower, climate, index, isReplay } = services;
   const jobs = [
     {
       name: 'refresh-markets',
@@ -81,46 +79,37 @@ export const tradingJobs = (
     climate && { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
     // On the default schedule, runs a few seconds after each market refresh.
     printFollower && { name: 'tape-prints', schedule: '6,36 * * * * *', run: () => printFollower.follow() },
-    ...(isReplay ? [] : learningJobs(learning)),
+    ...(isReplay ? [] : learningJobs(services)),
   ];
   return jobs.filter((job) => job !== undefined && job !== false);
 };
 
 /** No request triggers these jobs. */
-export const bookingJobs = ({
-  settlement,
-  resting,
-  marker,
-  background,
-  learn,
-  prices,
-  isReplay,
-}: TradingServices): Job[] => [
-  // On the default schedule, runs twice per market refresh, the first time a few seconds after it.
-  { name: 'advance-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
-  // On the default schedule, runs a few seconds after each market refresh.
-  { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
-  { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
-  { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
-  // On the default schedule, runs a few seconds after each market refresh.
-  ...(isReplay
-    ? []
-    : [
-        { name: 'mark-fills', schedule: '12,42 * * * * *', run: () => marker.mark() },
-        // Runs only after the demo's trades, which reconstruct the same forecasts.
-        { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => background.fillPast() },
-        // New data arrive only a few times a day. Before the past is filled in, there is too little to learn from.
-        { name: 'train-forecasts', schedule: '25 * * * * *', run: () => learn() },
-        // A record is due only every five minutes. Simulated prices follow the forecasts that the past has taught.
-        { name: 'record-prices', schedule: '18 * * * * *', run: () => prices.record() },
-      ]),
-];
+export const bookingJobs = (services: TradingServices): Job[] => {
+  const { settlement, resting, marker, background, learn, prices, isReplay } = services;
+  return [
+    // On the default schedule, runs twice per market refresh, the first time a few seconds after it.
+    { name: 'advance-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
+    // On the default schedule, runs a few seconds after each market refresh.
+    { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
+    { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
+    { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
+    // On the default schedule, runs a few seconds after each market refresh.
+    ...(isReplay
+      ? []
+      : [
+          { name: 'mark-fills', schedule: '12,42 * * * * *', run: () => marker.mark() },
+          // Runs only after the demo's trades, which reconstruct the same forecasts.
+          { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => background.fillPast() },
+          // New data arrive only a few times a day. Before the past is filled in, there is too little to learn from.
+          { name: 'train-forecasts', schedule: '25 * * * * *', run: () => learn() },
+          // A record is due only every five minutes. Simulated prices follow the forecasts that the past has taught.
+          { name: 'record-prices', schedule: '18 * * * * *', run: () => prices.record() },
+        ]),
+  ];
+};
 
-const learningJobs = ({
-  scores,
-  background,
-  prices,
-}: Pick<TradingServices, 'scores' | 'background' | 'prices'>): Job[] => [
+const learningJobs = ({ scores, background, prices }: TradingServices): Job[] => [
   { name: 'clean-up-forecasts', schedule: '0 47 * * * *', run: () => background.cleanUp() },
   { name: 'record-forecasts', schedule: '10 * * * * *', run: () => scores.record() },
   { name: 'score-forecasts', schedule: '40 */5 * * * *', run: () => scores.score() },
@@ -240,13 +229,9 @@ interface Shared {
 function chooseSources(
   { db, clock, log, config, metrics }: WorkContext,
   { markets, weather, replay, streamTimings, selection }: TradingOverrides,
-  {
-    key,
-    budget,
-    store,
-    calibration,
-  }: Pick<SourceOptions, 'key' | 'budget'> & Pick<Shared, 'store' | 'calibration'>,
+  shared: Pick<SourceOptions, 'key' | 'budget'> & Pick<Shared, 'store' | 'calibration'>,
 ): Sources {
+  const { key, budget, store, calibration } = shared;
   const held = createHeldTickers({ db, log });
   const sources = createSources({
     config: config.trading,
@@ -304,14 +289,9 @@ function createSnapshots(
 function createLearning(
   { db, clock, log, config }: WorkContext,
   { pastDays = PAST_DAYS, startBackground, markets, weather, replay }: TradingOverrides,
-  {
-    store,
-    calibration,
-    names,
-    world,
-    furtherModels,
-  }: Shared & Pick<Sources, 'world'> & Pick<WeatherSource, 'furtherModels'>,
+  shared: Shared & Pick<Sources, 'world'> & Pick<WeatherSource, 'furtherModels'>,
 ) {
+  const { store, calibration, names, world, furtherModels } = shared;
   const { marketSource, forecastSource } = config.trading;
   const isInvented =
     marketSource === 'simulated' && forecastSource === 'simulated' && !markets && !weather && !replay;

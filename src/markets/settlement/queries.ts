@@ -18,14 +18,11 @@ export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: n
     order by ticker limit ${limit}`;
 
 function eventRows(events: ReadonlyMap<string, SettlementEvent>): SQL {
-  const all = [...events.values()];
-  const values = textArray(all.map(({ value }) => (value === null ? null : String(value))));
-  const temperatures = textArray(
-    all.map(({ temperature }) => (temperature === null ? null : String(temperature))),
-  );
+  const column = (name: 'state' | 'value' | 'temperature') =>
+    textArray([...events.values()].map((event) => event[name]?.toString() ?? null));
   return sql`unnest(
-    ${textArray([...events.keys()])}::text[], ${textArray(all.map(({ state }) => state))}::text[],
-    ${values}::bigint[], ${temperatures}::float8[]
+    ${textArray([...events.keys()])}::text[], ${column('state')}::text[],
+    ${column('value')}::bigint[], ${column('temperature')}::float8[]
   ) as w(ticker, state, value, temperature)`;
 }
 

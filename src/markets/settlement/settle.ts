@@ -88,11 +88,8 @@ async function write(tx: Orm, account: Account, planned: NamedEvent[], at: Date)
   for (const { ticker, postings } of entries)
     earned.set(ticker, (earned.get(ticker) ?? 0n) - postings.realised);
   await closePositions(tx, account, earned, at);
-  await moveCash(
-    tx,
-    account,
-    entries.reduce((sum, { postings }) => sum + postings.cash, 0n),
-  );
+  const cash = entries.reduce((sum, { postings }) => sum + postings.cash, 0n);
+  await moveCash(tx, account, cash);
 }
 
 async function notifySettled(

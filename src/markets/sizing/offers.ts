@@ -16,11 +16,8 @@ import type { EventToSize, MarketToSize, Fund, Headroom, Optimum, Leg } from './
 export const payoutOf = (markets: EventToSize['markets'], index: number): Payout =>
   markets[index]!.pays ?? { from: index, to: index };
 
-export const outcomesOf = ({
-  markets,
-  outcomes,
-}: Pick<EventToSize, 'markets' | 'outcomes'>): readonly number[] =>
-  outcomes ?? markets.map(({ probability }) => probability);
+export const outcomesOf = (event: Pick<EventToSize, 'markets' | 'outcomes'>): readonly number[] =>
+  event.outcomes ?? event.markets.map(({ probability }) => probability);
 
 /** In growth, between accepted sizes and the true optimum. */
 export const MAX_GAP = 1e-9;
@@ -159,15 +156,9 @@ function toOffer(
 
 function toLegs(
   asks: readonly Level[],
-  {
-    market,
-    pays,
-    side,
-    closable,
-    feeRule,
-    spendable,
-  }: Omit<Reading, 'index' | 'asks' | 'book'> & { market: number; closable: number },
+  reading: Omit<Reading, 'index' | 'asks' | 'book'> & { market: number; closable: number },
 ): OfferLeg[] {
+  const { market, pays, side, closable, feeRule, spendable } = reading;
   const legs: OfferLeg[] = [];
   let [open, left] = [closable, spendable];
   for (const { price, contracts } of asks) {

@@ -42,13 +42,10 @@ export function createPriceRecorder({ db: { orm }, store, clock }: RecorderDeps)
 /** Another instance may have recorded the same five minutes. */
 export async function recordPrices(
   orm: Orm,
-  {
-    marketSource,
-    data,
-    forecasts,
-  }: Pick<Snapshot, 'marketSource' | 'forecasts'> & { data: Pick<Snapshot['data'], 'markets'> },
+  snapshot: Pick<Snapshot, 'marketSource' | 'forecasts'> & { data: Pick<Snapshot['data'], 'markets'> },
   at: Date,
 ): Promise<void> {
+  const { marketSource, data, forecasts } = snapshot;
   const rows = [...groupBy(data.markets, (market) => market.eventTicker)].flatMap(
     ([eventTicker, markets]) => {
       const open = markets.find(({ status }) => status === 'active');
@@ -80,10 +77,8 @@ export type PriceHistory = Awaited<ReturnType<typeof readPriceHistory>>;
 export type PricePoint = PriceHistory['points'][number];
 
 /** Thinned evenly, but always including the newest. */
-export async function readPriceHistory(
-  orm: Orm,
-  { marketSource, eventTicker }: { marketSource: string; eventTicker: string },
-) {
+export async function readPriceHistory(orm: Orm, event: { marketSource: string; eventTicker: string }) {
+  const { marketSource, eventTicker } = event;
   const rows = await queryRows(orm)<{ ms: number; prices: Record<string, BestPrices>; stride: number }>`
     select (extract(epoch from at) * 1000)::float8 as ms, prices, stride
     from (

@@ -51,12 +51,9 @@ export class KnownHistory {
   /** Selects the runs and hours fetched by `knownAt`, and the last report of each target. */
   static at(
     knownAt: Date,
-    {
-      runs,
-      reports,
-      hours = [],
-    }: { runs: readonly KnownRun[]; reports: readonly SettledDay[]; hours?: readonly KnownHour[] },
+    known: { runs: readonly KnownRun[]; reports: readonly SettledDay[]; hours?: readonly KnownHour[] },
   ): KnownHistory {
+    const { runs, reports, hours = [] } = known;
     const newest = new Map<string, SettledDay>();
     // Compares numbers, because comparing thousands of Date objects takes ten times as long.
     const atMs = knownAt.getTime();

@@ -217,14 +217,11 @@ const SEASONS = [0, 91, 183, 274];
  * the fit is used, so that one bad station does not invalidate the fit for all.
  */
 export function problemOf(
-  {
-    coefficients,
-    trainingCrps,
-    hasConverged,
-  }: Pick<AheadFit, 'coefficients' | 'trainingCrps' | 'hasConverged'>,
+  fit: Pick<AheadFit, 'coefficients' | 'trainingCrps' | 'hasConverged'>,
   rawCrps: number,
   cases: readonly AheadCase[],
 ): string | undefined {
+  const { coefficients, trainingCrps, hasConverged } = fit;
   const group = '';
   const centre = {
     group,

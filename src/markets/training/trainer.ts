@@ -125,9 +125,10 @@ export function createTrainer(options: TrainerOptions) {
 
 /** Fits stations with a long history to their own data every five days. Looks for such stations once a day. */
 function createStationTraining(
-  { db, archive, sources, calibration }: TrainerOptions,
+  options: TrainerOptions,
   isStopped: () => boolean,
 ): (at: Date) => Promise<void> {
+  const { db, archive, sources, calibration } = options;
   let stationsAtMs = -Infinity;
   return async (at) => {
     if (at.getTime() - stationsAtMs < DAY_MS) return;

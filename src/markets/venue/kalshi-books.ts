@@ -3,7 +3,7 @@ import { inChunks } from '../../core/steps.js';
 import { emptyBook, isSameBook, type OrderBook } from '../market/book.js';
 import type { ListedMarket } from '../market/market.js';
 import type { MarketData, NoteBook } from '../market/source.js';
-import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
+import { UnexpectedAnswerError, type KalshiClient, type KalshiDeps, type Query } from './kalshi-client.js';
 import { toOrderBook } from './kalshi-market.js';
 import type { KalshiChanges } from './socket/changes.js';
 import {
@@ -88,9 +88,7 @@ const isSameTop = (a: OrderBook, b: OrderBook): boolean =>
 const BOOKS_FIRST_MS = 8_000;
 const READ_MS = 16_000;
 
-interface BookReaderOptions {
-  client: KalshiClient;
-  clock: Clock;
+interface BookReaderOptions extends Pick<KalshiDeps, 'client' | 'clock'> {
   interest: () => ReadonlySet<string>;
   topOf: (ticker: string) => OrderBook | undefined;
   changes: KalshiChanges | undefined;
@@ -174,10 +172,7 @@ const withEmptyBooks = (markets: readonly ListedMarket[], books: ReadonlyMap<str
   ]);
 
 /** Reuses unchanged book objects, so that values derived from them stay cached. */
-function reuseBooks(
-  before: ReadonlyMap<string, OrderBook>,
-  now: ReadonlyMap<string, OrderBook>,
-): ReadonlyMap<string, OrderBook> {
+function reuseBooks(before: ReadonlyMap<string, OrderBook>, now: ReadonlyMap<string, OrderBook>) {
   return new Map(
     [...now].map(([ticker, book]) => {
       const known = before.get(ticker);

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import { z } from 'zod';
-import { MINUTE_MS, readRetryAfter, type Clock } from '../../core/time.js';
+import type { WorkContext } from '../../core/http/context.js';
+import { MINUTE_MS, readRetryAfter } from '../../core/time.js';
 import { createVenueBudget, type VenueBudget } from './venue-budget.js';
 import { kalshiMarketsPageSchema } from './kalshi-schema.js';
 
@@ -125,6 +125,10 @@ export interface KalshiClient {
   get<T extends z.ZodType>(path: string, query: Query, schema: T, signal: AbortSignal): Promise<z.output<T>>;
 }
 
+export interface KalshiDeps extends Pick<WorkContext, 'clock' | 'log'> {
+  client: KalshiClient;
+}
+
 /** Long enough for the venue's list of cities. */
 const MAX_QUOTED = 1_000;
 const MAX_BYTES = 8 * 1024 * 1024;
@@ -233,15 +237,8 @@ const costsSchema = z.object({
 /** Twenty read tokens a minute. */
 const LIMITS_FRESH_MS = MINUTE_MS;
 
-interface LimitDeps {
-  client: KalshiClient;
-  budget: VenueBudget;
-  clock: Clock;
-  log: Pick<Logger, 'warn'>;
-}
-
 /** Reads the account's limits each minute. The budget forgets limits that are not read again. */
-export function createLimitReader({ client, budget, clock, log }: LimitDeps) {
+export function createLimitReader({ client, budget, clock, log }: KalshiDeps & { budget: VenueBudget }) {
   let readAt = -Infinity;
   return async (signal: AbortSignal) => {
     if (!client.isSigned || clock.now() - readAt < LIMITS_FRESH_MS) return;

@@ -1,10 +1,17 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { type Clock, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
 import { createNoteBook, type NoteBook } from '../market/source.js';
 import { stations } from '../market/stations.js';
-import { readPages, requireAllPages, UnexpectedAnswerError, type KalshiClient } from './kalshi-client.js';
+import {
+  readPages,
+  requireAllPages,
+  UnexpectedAnswerError,
+  type KalshiClient,
+  type KalshiDeps,
+  type Query,
+} from './kalshi-client.js';
 import { time, kalshiSeriesSchema, type KalshiSeries, kalshiSeriesListSchema } from './kalshi-schema.js';
 import { noteUnreadable, readRows, type Rows, type UnreadableRow } from './rows.js';
 
@@ -15,9 +22,7 @@ const CATALOGUE_FRESH_MS = HOUR_MS;
 /** Upper bound on the length of the list, which has about 400 series. */
 const MAX_SERIES = 2_000;
 
-interface CatalogueOptions {
-  client: KalshiClient;
-  clock: Clock;
+interface CatalogueOptions extends Pick<KalshiDeps, 'client' | 'clock'> {
   /** Default: the whole category. */
   only: readonly string[] | undefined;
   notes: () => Pick<NoteBook, 'add' | 'addAll'>;
@@ -30,12 +35,8 @@ export function createCatalogue({ client, clock, only, notes, onFailure }: Catal
   let readAtMs = -Infinity;
 
   async function ask(signal: AbortSignal): Promise<void> {
-    const { series: listed } = await client.get(
-      '/series',
-      [['category', CATEGORY]],
-      kalshiSeriesListSchema,
-      signal,
-    );
+    const query: Query = [['category', CATEGORY]];
+    const { series: listed } = await client.get('/series', query, kalshiSeriesListSchema, signal);
     const found = readRows(kalshiSeriesSchema, listed.slice(0, MAX_SERIES));
     if (found.rows.length === 0) throw new UnexpectedAnswerError('/series', 'none that can be read');
     noted = createNoteBook();
@@ -119,11 +120,8 @@ interface SeriesChange {
   at: number;
 }
 
-interface FeesOptions extends Pick<CatalogueOptions, 'client' | 'clock' | 'notes'> {
-  log: Logger;
-}
-
-export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
+export function createKalshiFees(options: KalshiDeps & Pick<CatalogueOptions, 'notes'>) {
+  const { client, clock, notes, log } = options;
   const toRule = createRuleReader(log);
   let seriesChanges: SeriesChange[] = [];
   /** Undefined until read: only this list shows whether an event has its own fees. */
@@ -188,7 +186,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
 }
 
 /** Remembers what could not be read in each list of changes. */
-function createFeeLists({ clock, log }: Pick<FeesOptions, 'clock' | 'log'>) {
+function createFeeLists({ clock, log }: Pick<KalshiDeps, 'clock' | 'log'>) {
   const failures = new Map<string, string>();
   /** Unreadable rows of each list. */
   const gaps = new Map<string, { unknown: UnknownFee[]; notes: NoteBook }>();
@@ -237,11 +235,8 @@ interface FeeData {
 
 const unknownRule: FeeRule = { type: 'unknown', multiplier: 0n };
 
-function rulesAt(
-  now: number,
-  { series, readAtMs, seriesChanges, eventChanges, unknown }: FeeData,
-  toRule: RuleReader,
-): Map<string, FeeRule> {
+function rulesAt(now: number, data: FeeData, toRule: RuleReader): Map<string, FeeRule> {
+  const { series, readAtMs, seriesChanges, eventChanges, unknown } = data;
   const rules = new Map<string, FeeRule>();
   const isNewer = ({ at }: { at: number }) => at <= now && readAtMs < at + SETTLED_MS;
   for (const { ticker, fee_type: type, fee_multiplier: factor } of series) {

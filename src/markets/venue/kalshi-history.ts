@@ -1,10 +1,9 @@
-import type { Logger } from 'pino';
-import { DAY_MS, type Clock } from '../../core/time.js';
+import { DAY_MS } from '../../core/time.js';
 import { isWholeLadder } from '../market/brackets.js';
 import { climateDayOf, daysBetween } from '../market/climate-day.js';
 import { dailySeriesOf, stations, type KnownSeries } from '../market/stations.js';
 import { groupByEvent, writeEventTicker, finalOutcomes } from '../market/event.js';
-import { readMarketPages, type KalshiClient } from './kalshi-client.js';
+import { readMarketPages, type KalshiDeps } from './kalshi-client.js';
 import { shareTemperatures } from './kalshi-market.js';
 import { dailyKinds, type OutcomeMarket } from '../market/market.js';
 import type { MarketHistory, SettledDay } from '../market/source.js';
@@ -13,12 +12,9 @@ import { kalshiCutoffSchema } from './kalshi-schema.js';
 /** Events before this day may be listed under the former name of their series. */
 const RENAMED_BEFORE = '2025-01-01';
 
-export interface KalshiHistoryOptions {
-  client: KalshiClient;
+export interface KalshiHistoryOptions extends KalshiDeps {
   /** Default: the series of all stations. */
   series: readonly string[] | undefined;
-  clock: Clock;
-  log: Pick<Logger, 'warn'>;
   read: (value: unknown) => OutcomeMarket | undefined;
 }
 
@@ -27,13 +23,8 @@ export interface KalshiHistoryOptions {
  * temperature. Recent days take one query per series; days before the venue's cutoff (a few months ago) take one query
  * per day, at the client's rate limit: 31 days of 48 series are 48 to 1,488 reads and take up to 75 seconds.
  */
-export function createKalshiHistory({
-  client,
-  series,
-  clock,
-  log,
-  read,
-}: KalshiHistoryOptions): MarketHistory {
+export function createKalshiHistory(options: KalshiHistoryOptions): MarketHistory {
+  const { client, series, clock, log, read } = options;
   const asked = stations
     .flatMap((station) => dailyKinds.map((kind): KnownSeries => ({ station, kind })))
     .filter((one) => series?.includes(seriesOf(one)) ?? true);
@@ -69,17 +60,13 @@ export function createKalshiHistory({
 
   return {
     async readSettledDays({ from, to }, signal) {
-      const { market_settled_ts: cutoff } = await client.get(
-        '/historical/cutoff',
-        [],
-        kalshiCutoffSchema,
-        signal,
-      );
+      const listed = await client.get('/historical/cutoff', [], kalshiCutoffSchema, signal);
+      const cutoff = new Date(listed.market_settled_ts);
       const days: SettledDay[] = [];
       const failures: unknown[] = [];
       for (const one of asked)
         try {
-          days.push(...(await readSeries(one, { from, to, cutoff: new Date(cutoff) }, signal)));
+          days.push(...(await readSeries(one, { from, to, cutoff }, signal)));
         } catch (error) {
           signal.throwIfAborted();
           failures.push(error);

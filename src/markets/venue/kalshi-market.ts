@@ -230,11 +230,8 @@ function readBounds({ settlement_bounds_type: type, settlement_floor_dollars: fl
 const decided: ReadonlySet<MarketStatus> = new Set(['determined', 'disputed', 'amended', 'finalized']);
 const results: ReadonlySet<string> = new Set(['yes', 'no', 'scalar', '']);
 
-function readSettlement(
-  { ticker, result, settlement_value_dollars: value }: KalshiResult,
-  status: MarketStatus,
-  notes: Notes,
-): Micros | null {
+function readSettlement(wire: KalshiResult, status: MarketStatus, notes: Notes): Micros | null {
+  const { ticker, result, settlement_value_dollars: value } = wire;
   if (!results.has(result)) notes.add('unknown_result', result, ticker);
   // Without a result, a payout may be a placeholder value.
   if (!decided.has(status) || result === '' || !results.has(result)) return null;

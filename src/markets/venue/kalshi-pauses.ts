@@ -1,7 +1,6 @@
-import type { Logger } from 'pino';
 import { z } from 'zod';
-import { HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
-import type { KalshiClient } from './kalshi-client.js';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import type { KalshiDeps } from './kalshi-client.js';
 import { time, type kalshiExchangeStatusSchema } from './kalshi-schema.js';
 import { readRows } from './rows.js';
 import type { MarketData, Pause } from '../market/source.js';
@@ -16,14 +15,8 @@ const windowSchema = z.object({ start_datetime: time, end_datetime: time });
 
 type Trading = Pick<MarketData, 'isTrading' | 'resumesAt' | 'pause'>;
 
-interface PauseDeps {
-  client: KalshiClient;
-  clock: Clock;
-  log: Logger;
-}
-
 /** Detects pauses from the venue's estimate, its scheduled maintenance, or its documented weekly window. */
-export function createKalshiPauses({ client, clock, log }: PauseDeps) {
+export function createKalshiPauses({ client, clock, log }: KalshiDeps) {
   let windows: Pause[] = [];
   let readAt = -Infinity;
 

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { Clock } from '../../core/time.js';
 import { inParallel } from '../../core/steps.js';
 import { parseCount } from '../market/contracts.js';
 import { parseDollars } from '../market/money.js';
@@ -8,7 +7,7 @@ import {
   readPages,
   requireAllPages,
   UnexpectedAnswerError,
-  type KalshiClient,
+  type KalshiDeps,
   type Query,
 } from './kalshi-client.js';
 import { time, tradedCount, tradedPrice } from './kalshi-schema.js';
@@ -35,9 +34,7 @@ const PAGE_SIZE = 1000;
 const MAX_PAGES = 20;
 const MARKETS_AT_ONCE = 4;
 
-interface PrintDeps {
-  client: KalshiClient;
-  clock: Clock;
+interface PrintDeps extends Pick<KalshiDeps, 'client' | 'clock'> {
   notes: Pick<NoteBook, 'add'>;
 }
 

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
-import type { WorkContext } from '../../core/http/context.js';
-import { DAY_MS, HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { inChunks, inParallel } from '../../core/steps.js';
 import type { OrderBook } from '../market/book.js';
 import { lowestOf } from '../market/event.js';
@@ -12,7 +11,7 @@ import { createCatalogue, createKalshiFees } from './kalshi-fees.js';
 import {
   UnexpectedAnswerError,
   readMarketPages,
-  type KalshiClient,
+  type KalshiDeps,
   type Query,
   createLimitReader,
 } from './kalshi-client.js';
@@ -76,9 +75,7 @@ function createMarketReader() {
 /** Tickers per request: few enough that the URL stays below the usual 8 kB limit and one page holds all results. */
 const TICKERS_PER_CALL = 100;
 
-interface FindDeps {
-  client: KalshiClient;
-  log: Pick<Logger, 'warn'>;
+interface FindDeps extends Pick<KalshiDeps, 'client' | 'log'> {
   read: (value: unknown) => Found | undefined;
 }
 
@@ -145,8 +142,7 @@ const LOOK_BACK_MS = { daily: 3 * DAY_MS, hourly: 6 * HOUR_MS };
 const DORMANT_AT_ONCE = 40;
 const SERIES_AT_ONCE = 8;
 
-export interface KalshiSourceOptions extends Pick<WorkContext, 'clock' | 'log'> {
-  client: KalshiClient;
+export interface KalshiSourceOptions extends KalshiDeps {
   /** Default: the venue's whole climate category. */
   series: readonly string[] | undefined;
   budget?: VenueBudget | undefined;
@@ -231,9 +227,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   };
 }
 
-interface ListerDeps {
-  client: KalshiClient;
-  clock: Clock;
+interface ListerDeps extends Pick<KalshiDeps, 'client' | 'clock'> {
   reader: ReturnType<typeof createMarketReader>;
 }
 

@@ -110,12 +110,8 @@ function notRead(wire: KalshiOutcome, date: string | null): OtherMarket {
   };
 }
 
-function findPlaceOf({
-  measure,
-  place,
-  report,
-  source,
-}: TemperatureRules): { station: Place } | { problem: string } {
+function findPlaceOf(rules: TemperatureRules): { station: Place } | { problem: string } {
+  const { measure, place, report, source } = rules;
   const unknown = (what: string) => ({ problem: `${what} is not a known station` });
   if (measure === 'hour') {
     if (source !== 'Kalshi Weather Index')

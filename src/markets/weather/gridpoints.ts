@@ -1,12 +1,16 @@
-import type { Logger } from 'pino';
 import { z } from 'zod';
-import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { climateDayAt } from '../market/climate-day.js';
 import type { DailyKind } from '../market/market.js';
 import type { Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { NWS_USER_AGENT } from './nws-observations.js';
-import { createPlaceForecasts, type LeaveOut, type PlaceForecasts } from './place-forecasts.js';
+import {
+  createPlaceForecasts,
+  type LeaveOut,
+  type PlaceForecasts,
+  type PlaceService,
+} from './place-forecasts.js';
 import { readJson } from './read-json.js';
 import { GRIDPOINTS, isPossible, type DayEnsemble } from './weather.js';
 
@@ -94,14 +98,8 @@ const POINT_LASTS_MS = DAY_MS;
 /** Maximum lead of a forecast; days further ahead have no markets. */
 const FURTHEST_MS = 3 * DAY_MS;
 
-interface GridpointOptions {
-  baseUrl: string;
-  clock: Clock;
-  log?: Pick<Logger, 'warn'>;
-}
-
 /** Requests 24 stations once an hour, and their grid points once a day: 600 requests a day. */
-export function createGridpoints({ baseUrl, clock, log }: GridpointOptions): PlaceForecasts {
+export function createGridpoints({ baseUrl, clock, log }: PlaceService): PlaceForecasts {
   const points = new Map<string, Point & { untilMs: number }>();
   const headers = { 'user-agent': NWS_USER_AGENT, accept: 'application/geo+json' };
 

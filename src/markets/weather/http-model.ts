@@ -129,19 +129,8 @@ async function askModel(
 const keyFields = ({ kind }: DayEnsemble): string =>
   kind === 'hourly' ? 'area, date, hour' : 'station, kind, date';
 
-function toRun(
-  {
-    station: stationId,
-    kind,
-    date,
-    hour,
-    modelRunAt,
-    hourlyMeanF: curveF,
-    version,
-    ...values
-  }: z.output<typeof forecastSchema>,
-  fetchedAt: Date,
-): DayEnsemble {
+function toRun(given: z.output<typeof forecastSchema>, fetchedAt: Date): DayEnsemble {
+  const { station: stationId, kind, date, hour, modelRunAt, hourlyMeanF: curveF, version, ...values } = given;
   return {
     kind,
     stationId,

@@ -1,6 +1,6 @@
-import type { Logger } from 'pino';
 import { z } from 'zod';
-import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
+import type { WorkContext } from '../../core/http/context.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { addDays, daysBetween } from '../market/climate-day.js';
 import { spanOf, type Target } from '../market/market.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
@@ -51,11 +51,9 @@ const placeSchema = z.looseObject({
     }),
 });
 
-interface HistoryOptions {
+interface HistoryOptions extends Pick<WorkContext, 'clock' | 'log'> {
   baseUrl: string;
   apiKey: string | undefined;
-  clock: Clock;
-  log: Pick<Logger, 'warn'>;
 }
 
 /** A further model that fails is skipped; if the service is busy, the read rejects, so that all are retried. */

@@ -1,7 +1,6 @@
-import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { WorkContext } from '../../core/http/context.js';
-import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { addDays, climateDayAt, climateDayOf, clockAt } from '../market/climate-day.js';
 import type { VenueNote } from '../market/source.js';
 import { isStation } from '../market/stations.js';
@@ -108,11 +107,9 @@ const metadataSchema = z.looseObject({
   last_run_initialisation_time: z.int(),
 });
 
-interface Hosts {
+interface Hosts extends Pick<WorkContext, 'clock' | 'log'> {
   baseUrls: Readonly<Record<OnlineModel['from'], string>>;
   apiKey: string | undefined;
-  clock: Clock;
-  log: Pick<Logger, 'warn'>;
 }
 
 /**
@@ -188,12 +185,8 @@ async function readRunTime(
  * Returns the targets from the members that have all of their hours. A target with too few such members is left out.
  * `isBroken` is true if a member is not a series with one value for each hour.
  */
-function toRuns(
-  { model, leastMembers }: OnlineModel,
-  place: Place,
-  { hourly }: z.output<typeof locationSchema>,
-  at: Date,
-) {
+function toRuns(wanted: OnlineModel, place: Place, { hourly }: z.output<typeof locationSchema>, at: Date) {
+  const { model, leastMembers } = wanted;
   const { time, ...columns } = hourly as { time: number[] } & Record<string, (number | null)[] | null>;
   const asked = Object.entries(columns).filter(([name]) => /^temperature_2m(_member\d+)?$/.test(name));
   const broken = asked.filter(([, values]) => values?.length !== time.length).map(([name]) => name);
@@ -222,12 +215,9 @@ function toRuns(
 function meanCurve(
   place: Place,
   date: string,
-  {
-    time,
-    members,
-    leastMembers,
-  }: { time: readonly number[]; members: readonly (number | null)[][]; leastMembers: number },
+  hourly: { time: readonly number[]; members: readonly (number | null)[][]; leastMembers: number },
 ): number[] | undefined {
+  const { time, members, leastMembers } = hourly;
   const { start } = climateDayOf(place, date);
   const first = time.indexOf(start.getTime() / 1000);
   const hours = members

@@ -16,12 +16,16 @@ export interface PlaceForecasts {
 /** Names a part of a response that cannot be read and is left out; the rest is used. */
 export type LeaveOut = (problem: string) => void;
 
-interface Options {
+export interface PlaceService {
+  baseUrl: string;
+  clock: Clock;
+  log?: Pick<Logger, 'warn'> | undefined;
+}
+
+interface Options extends Omit<PlaceService, 'baseUrl'> {
   model: string;
   /** @throws Error whose message explains why the station has no forecast */
   ask: (station: Station, signal: AbortSignal, leaveOut: LeaveOut) => Promise<DayEnsemble[]>;
-  clock: Clock;
-  log?: Pick<Logger, 'warn'> | undefined;
   of?: readonly Station[];
 }
 

@@ -140,9 +140,13 @@ function observe(weather: SimulatedWeather, subject: SimulatedSubject, at: Date)
 
 function reportedHours(
   weather: SimulatedWeather,
-  { station, span: { start } }: SimulatedSubject,
+  subject: SimulatedSubject,
   latest: Date,
 ): (number | null)[] {
+  const {
+    station,
+    span: { start },
+  } = subject;
   const reports: { at: Date; temperatureF: number }[] = [];
   for (let ms = start.getTime() + REPORT_MINUTE_MS; ms <= latest.getTime(); ms += HOUR_MS) {
     const at = new Date(ms);
@@ -159,12 +163,7 @@ function listRuns({ weather }: SimulatedWorld, subject: SimulatedSubject, now: D
   });
 }
 
-function runsAt(
-  weather: SimulatedWeather,
-  subject: SimulatedSubject,
-  modelRunAt: Date,
-  fetchedAt: Date,
-): [DayEnsemble, DayEnsemble] {
+function runsAt(weather: SimulatedWeather, subject: SimulatedSubject, modelRunAt: Date, fetchedAt: Date) {
   const { station, date, span } = subject;
   const known = { ...targetOf(subject), modelRunAt, fetchedAt };
   const membersF = weather.members(subject, modelRunAt);

@@ -1,13 +1,18 @@
-import type { Logger } from 'pino';
 import { parse } from 'csv-parse/sync';
 import { groupBy } from '../../core/collections.js';
-import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { addDays, climateDayOf, dateOf } from '../market/climate-day.js';
 import type { DailyKind } from '../market/market.js';
 import type { Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { NWS_USER_AGENT } from './nws-observations.js';
-import { APART_MS, createPlaceForecasts, type LeaveOut, type PlaceForecasts } from './place-forecasts.js';
+import {
+  APART_MS,
+  createPlaceForecasts,
+  type LeaveOut,
+  type PlaceForecasts,
+  type PlaceService,
+} from './place-forecasts.js';
 import { readText, WeatherUnavailableError } from './read-json.js';
 import { isPossible, type DayEnsemble } from './weather.js';
 
@@ -147,7 +152,7 @@ function numberOf(row: Row, name: string, leaveOut: LeaveOut): number | undefine
 const PAST_MS = DAY_MS;
 
 /** Requests 24 stations once an hour: 576 requests a day. History takes one request per station and month. */
-export function createStationBulletins(options: MesonetOptions): PlaceForecasts {
+export function createStationBulletins(options: PlaceService): PlaceForecasts {
   const { clock, log } = options;
   return {
     ...createPlaceForecasts({
@@ -180,12 +185,6 @@ export function createStationBulletins(options: MesonetOptions): PlaceForecasts 
   };
 }
 
-interface MesonetOptions {
-  baseUrl: string;
-  clock: Clock;
-  log?: Pick<Logger, 'warn'> | undefined;
-}
-
 interface Cycles {
   from: Date;
   to: Date;
@@ -193,7 +192,7 @@ interface Cycles {
 }
 
 async function readBulletins(
-  { baseUrl, clock }: MesonetOptions,
+  { baseUrl, clock }: PlaceService,
   station: Station,
   { from, to, leaveOut }: Cycles,
   signal: AbortSignal,

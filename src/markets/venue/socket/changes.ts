@@ -167,11 +167,8 @@ function withChanges(
   };
 }
 
-function noteLife(
-  lives: Map<string, Life>,
-  { ticker, event, closeSeconds }: LifecycleFrame,
-  receivedAt: number,
-): void {
+function noteLife(lives: Map<string, Life>, frame: LifecycleFrame, receivedAt: number): void {
+  const { ticker, event, closeSeconds } = frame;
   const known = lives.get(ticker);
   if (event === 'deactivated') lives.set(ticker, { ...known, status: 'inactive', receivedAt });
   else if (event === 'activated') lives.set(ticker, { ...known, status: 'active', receivedAt });

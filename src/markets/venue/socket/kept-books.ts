@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import type { Metrics } from '../../../core/metrics.js';
 import type { Clock } from '../../../core/time.js';
 import { createBookKeeper, type BookKeeper, type BookProblem } from './book-keeper.js';
@@ -20,8 +19,7 @@ const usualTimings = {
 };
 export type KeptBooksTimings = typeof usualTimings;
 
-export interface KeptBooksOptions extends Pick<ConnectionOptions, 'url' | 'headers'> {
-  log: Pick<Logger, 'info' | 'warn'>;
+export interface KeptBooksOptions extends Pick<ConnectionOptions, 'url' | 'headers' | 'log'> {
   metrics: Pick<Metrics, 'streamLatency' | 'streamProblems' | 'streamReconnects' | 'keptBooks'>;
   clock: Clock;
   /** The venue's clock minus ours; undefined if unknown. */
