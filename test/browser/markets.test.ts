@@ -264,6 +264,76 @@ it('links of the desk keep the place and the focus, and the ticket stays alive',
   }
 });
 
+it('links to a part of the desk end at that part, and the way back at their own place', async () => {
+  const { browser } = await signedIn(world.db, world.service.url);
+  const { station, date } = findMarket(true);
+  const page = await world.visit({ as: browser, viewport: DESKTOP });
+  await page.goto(`/dashboard/markets?station=${station.id}&date=${date}`);
+  const link = page.locator('.signal-line a[href="#signals-title"]');
+  await page.setViewportSize({ width: 1280, height: 320 });
+  await link.scrollIntoViewIfNeeded();
+  const isShown = async (locator: Locator) => {
+    const { y } = (await locator.boundingBox())!;
+    return y >= 0 && y < 320;
+  };
+  await page.evaluate('window.shows = 0; document.addEventListener("shown", () => window.shows++)');
+  const before = await page.evaluate('scrollY');
+  for (const [go, end, shows] of [
+    [() => link.click(), page.locator('#signals-title'), 1],
+    [() => page.goBack(), link, 2],
+  ] as const) {
+    await go();
+    await expect.poll(() => page.evaluate('window.shows')).toBe(shows);
+    expect(await isShown(end)).toBe(true);
+  }
+  expect(await page.evaluate('scrollY')).toBe(before);
+});
+
+it('the orders of an outcome are one link away, and are cancelled in place, also on the portfolio', async () => {
+  const { browser, organization } = await signedIn(world.db, world.service.url);
+  const { ticker } = findMarket(true);
+  const { secret } = await createKey(world.db, organization.id, { scopes: ['trading:write'] });
+  const order = {
+    ticker,
+    side: 'yes',
+    action: 'buy',
+    contracts: 2,
+    timeInForce: 'good_till_cancelled',
+    cancelOn: [],
+  };
+  for (const limitPrice of ['0.0100', '0.0200']) {
+    const answer = await fetch(`${world.service.url}/trade`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${secret}`,
+        'content-type': 'application/json',
+        'idempotency-key': limitPrice,
+      },
+      body: JSON.stringify({ ...order, limitPrice }),
+    });
+    expect(await answer.json()).toMatchObject({ trade: { status: 'resting' } });
+  }
+  for (const viewport of [DESKTOP, PHONE]) {
+    const page = await world.visit({ as: browser, viewport });
+    await page.goto(`/dashboard/markets/${ticker}`);
+    await page.locator('.ladder').getByRole('link', { name: '2 orders' }).click();
+    const row = page.getByRole('table', { name: 'Open orders' }).getByRole('row').last();
+    await expect.poll(async () => (await row.boundingBox())?.y ?? Infinity).toBeLessThan(viewport.height);
+  }
+  const page = await world.visit({ as: browser });
+  await page.goto('/dashboard/portfolio');
+  await page.evaluate('window.isSame = true');
+  const buttons = page.getByRole('button', { name: /^Cancel/ });
+  for (const left of [1, 0]) {
+    await buttons.first().click();
+    await expect.poll(() => buttons.count()).toBe(left);
+    await page.getByText('Order cancelled. The unfilled part is no longer in the book.').waitFor();
+    expect(await page.evaluate('document.activeElement.id')).toBe('book-title');
+  }
+  expect(await page.evaluate('window.isSame')).toBe(true);
+  expect(new URL(page.url()).pathname).toBe('/dashboard/portfolio');
+});
+
 it('a slow ticket takes no input until it is the chosen one, and keeps what is typed after that', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const { station, date, ticker } = findMarket();

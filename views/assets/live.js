@@ -63,7 +63,7 @@ function showParts(fresh, Idiomorph) {
 }
 
 /**
- * Shows the main part of another page of the same kind, and fires `shown`. Returns false if it cannot be shown so.
+ * Shows the main part of another page of the same kind, and fires `shown` with the change. Returns false if it cannot.
  * @param change of the history: `replaceState` or `pushState`
  */
 export async function refreshMain(address, change = 'replaceState') {
@@ -85,7 +85,7 @@ export async function refreshMain(address, change = 'replaceState') {
     document.title = fresh.title;
     Idiomorph.morph(main, next, morphOptions);
     setSwapped(false);
-    document.dispatchEvent(new Event('shown'));
+    document.dispatchEvent(new CustomEvent('shown', { detail: change }));
     pollParts();
     return true;
   } finally {
@@ -129,7 +129,7 @@ export function sendInPlace() {
       const body = new URLSearchParams(new FormData(form));
       const { Idiomorph, response, fresh } = await fetchPage(form.getAttribute('action'), { method: 'POST', body });
       // The server responds to a refused form with a full page. Submitting the form again normally shows that page.
-      if (!response.ok || !response.redirected || !fresh.querySelector('[data-part][id]')) form.submit();
+      if (!response.ok || !response.redirected || !fresh.querySelector(':is([data-part], [data-live])[id]')) form.submit();
       else if (mine === round) {
         history.replaceState(null, '', response.url);
         showParts(fresh, Idiomorph);

@@ -251,13 +251,14 @@ function showChosen() {
 
 tick();
 showChosen();
-document.addEventListener('shown', () => {
+document.addEventListener('shown', ({ detail }) => {
   tick();
   showChosen();
   lastRefreshMs = Date.now();
   document.querySelector('[data-news-out]').textContent = document.querySelector('#ticket-head h2')?.textContent ?? '';
   const market = document.querySelector('.desk-market');
-  if (market?.getBoundingClientRect().top < 0) market.scrollIntoView();
+  // The browser itself scrolls to a part of the page, and on the way back.
+  if (detail === 'pushState' && market?.getBoundingClientRect().top < 0) market.scrollIntoView();
 });
 followSlider();
 followTyping();

@@ -101,7 +101,7 @@ export async function renderPage({ clock }: PageDeps, req: Request, res: Respons
 }
 
 /** A link cannot put other text on a page. */
-function noticeOf({ query }: Request, notices: Record<string, string> = {}): string | undefined {
+export function noticeOf({ query }: Request, notices: Record<string, string> = {}): string | undefined {
   const { done } = query;
   return typeof done === 'string' && Object.hasOwn(notices, done) ? notices[done] : undefined;
 }

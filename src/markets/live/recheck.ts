@@ -2,7 +2,7 @@ import { keyError } from '../../accounts/api-keys/bearer-key.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import { parseCount } from '../market/contracts.js';
 import type { LiveOrder, VenueOutcome } from '../orders/order.js';
-import { checkAccess, checkSwitches } from '../risk/checks.js';
+import { checkAccess, checkSwitches, withoutName } from '../risk/checks.js';
 import { toPermissions } from '../risk/facts.js';
 import { lockAccount } from '../ledger/queries.js';
 import { listUnresolved, markSent, type UnresolvedOrder } from '../orders/queries.js';
@@ -60,7 +60,8 @@ function findRefusal(order: LiveOrder, grounds: StoredGrounds): string | undefin
     closable,
     isReducing: order.contracts <= closable,
   };
-  return (checkSwitches(asked) ?? checkAccess(asked))?.detail ?? findAuthorProblem(grounds);
+  const refusal = checkSwitches(asked) ?? checkAccess(asked);
+  return refusal ? withoutName(refusal) : findAuthorProblem(grounds);
 }
 
 function findAuthorProblem({ keyProblem, isOfPerson, isArchived, role }: StoredGrounds): string | undefined {

@@ -4,7 +4,7 @@ import type { CancelCause } from '../ledger/orders-table.js';
 import type { Position } from '../ledger/positions.js';
 import { forecastOf } from '../learning/forecast.js';
 import { isPlaced, spanOf } from '../market/market.js';
-import { checkAccess, checkSwitches } from '../risk/checks.js';
+import { checkAccess, checkSwitches, withoutName } from '../risk/checks.js';
 import { closedSide } from '../risk/exposure.js';
 import type { RiskFacts } from '../risk/facts.js';
 import { refreshOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
@@ -69,7 +69,7 @@ export function findCause(order: OrderRow, seen: Seen): string | undefined {
     return 'Cancelled because the venue paused the market and clears its book before it resumes.';
   for (const cause of order.cancelOn) {
     const reason = causes[cause](order, seen);
-    if (reason !== undefined) return `Cancelled automatically (${cause}): ${reason}`;
+    if (reason !== undefined) return `Cancelled automatically: ${reason}`;
   }
   return undefined;
 }
@@ -91,5 +91,5 @@ export function findBarrier(
     isReducing: remaining <= closable,
   };
   const refusal = checkAccess(asked) ?? checkSwitches(asked);
-  return refusal && `Cancelled: ${refusal.detail}`;
+  return refusal && `Cancelled: ${withoutName(refusal)}`;
 }

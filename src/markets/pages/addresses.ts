@@ -75,7 +75,7 @@ export const streamAddress = (station?: string): string => toAddress('/stream', 
 
 /** The ticket fills in undefined parameters. */
 interface TicketChoice {
-  side?: Side;
+  side?: Side | undefined;
   action?: Action;
   contracts?: number | undefined;
   /** Not typed, so that another purchase has its own. */

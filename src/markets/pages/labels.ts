@@ -1,5 +1,6 @@
 import { formatDay } from '../../core/pages/format.js';
 import { toAddress } from '../../core/pages/address.js';
+import type { Side } from '../market/book.js';
 import type { MarketKind, MarketStatus, TemperatureKind } from '../market/market.js';
 import { nameMarket, type MarketName } from '../market/market-name.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
@@ -76,7 +77,10 @@ export const marketStatusLabels: Readonly<Record<MarketStatus, { label: string; 
 /** A climate day is a date in the station's own calendar, so it has no time zone. */
 export const formatDate = (date: string): string => formatDay(new Date(`${date}T00:00:00Z`));
 
-export function toMarketView(name: MarketName) {
+type SidedName = MarketName & { side?: Side | undefined };
+
+/** @param name with the side that its ticket opens with */
+export function toMarketView(name: SidedName) {
   const { ticker, eventTicker, label, city, kind } = name;
   const place = city === null ? eventTicker : `${city}${(kind && shortNames[kind]) ?? ''}`;
   const date = dateOf(name);
@@ -93,8 +97,8 @@ export function toMarketView(name: MarketName) {
 }
 
 /** @param label recorded with an order */
-export const findMarketView = (ticker: string, snapshot?: Snapshot, label?: string) =>
-  toMarketView(nameMarket(ticker, snapshot?.markets.get(ticker), label));
+export const findMarketView = (ticker: string, snapshot?: Snapshot, label?: string, side?: Side) =>
+  toMarketView({ ...nameMarket(ticker, snapshot?.markets.get(ticker), label), side });
 
 const shortNames: Readonly<Partial<Record<MarketKind, string>>> = {
   daily_maximum: ' high',
@@ -105,9 +109,9 @@ const shortNames: Readonly<Partial<Record<MarketKind, string>>> = {
 const dateOf = ({ date, hour }: MarketName): string =>
   date === null ? '' : `${hour === null ? '' : `${formatHour(hour)} on `}${formatDate(date)}`;
 
-/** A market without a station links to its own ticket while it is listed. */
-function hrefOf({ ticker, station, kind, date, hour, isListed }: MarketName): string | undefined {
-  if (!station) return isListed ? ticketAddress(ticker) : undefined;
+/** Its own ticket while it is listed, otherwise its day or hour. */
+function hrefOf({ ticker, side, station, kind, date, hour, isListed }: SidedName): string | undefined {
+  if (isListed || !station) return isListed ? ticketAddress(ticker, { side }) : undefined;
   return toAddress(MARKETS_PATH, {
     station: station.id,
     kind: kind === null || kind === 'daily_maximum' ? undefined : kind,

@@ -22,7 +22,14 @@ import type { OrderChange } from '../orders/order.js';
 import { findOrder, findPlace, listFills, listOrders } from '../portfolio/order-queries.js';
 import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
 import type { TradingServices } from '../services/services.js';
-import { ORDERS_PATH, readBack, readPageQuery, ticketAddress } from './addresses.js';
+import {
+  modeQuery,
+  ORDERS_PATH,
+  PORTFOLIO_PATH,
+  readBack,
+  readPageQuery,
+  ticketAddress,
+} from './addresses.js';
 import { toOrderPage } from './order-view.js';
 import { ORDERS_PAGE_SIZE, readOrdersRequest, toOrdersView } from './orders-view.js';
 
@@ -100,11 +107,12 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
     before: [requireRole(...managingRoles)],
     show: showOrder,
     async act(req, res, fields) {
-      const { id, status, ticker } = await orders.cancel(toChange(req, res));
+      const { id, mode, status, ticker } = await orders.cancel(toChange(req, res));
       const done = status === 'resting' ? 'cancelling' : 'cancelled';
       const desk = toAddress(readBack(fields) ?? ticketAddress(ticker), { order: id, done });
       const to = {
         desk,
+        portfolio: toAddress(PORTFOLIO_PATH, { ...modeQuery(mode), done }),
         ticket: `${toAddress(desk, { from: 'ticket' })}#review`,
       }[textField(fields, 'from') ?? ''];
       res.redirect(303, to ?? `${ORDERS_PATH}/${id}?done=${done}`);

@@ -27,7 +27,7 @@ const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
 export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) => ({
   ...order,
   href: `${ORDERS_PATH}/${order.id}`,
-  market: findMarketView(order.ticker, snapshot, order.label),
+  market: findMarketView(order.ticker, snapshot, order.label, order.side),
   verb: order.action === 'buy' ? 'Buy' : 'Sell',
   averagePrice: order.filledContracts === 0 ? null : perContract(order.value, order.filledContracts),
   status: statusOf(order),
@@ -162,7 +162,7 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
     valueOfYes === null ? null : valueOf(side === 'yes' ? valueOfYes : DOLLAR - valueOfYes, contracts);
   const moved = isExpected ? expected : cashChange;
   return {
-    market: toMarketView(name),
+    market: toMarketView({ ...name, side }),
     at: new Date(settlement.at),
     state: states[settlement.state],
     isCorrection: settlement.isCorrection && cashChange !== 0n,

@@ -1,11 +1,17 @@
 import type { Router } from 'express';
-import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import { DAY_MS } from '../../core/time.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { originOf } from '../../core/http/request.js';
 import { toAddress } from '../../core/pages/address.js';
 import { readQuery, tryQuery } from '../../core/pages/form.js';
-import { formatChange, formatPrice, formatShortDay, formatTime, utc } from '../../core/pages/format.js';
-import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import {
+  formatChange,
+  formatPrice,
+  formatShortDay,
+  formatTime,
+  roundToCent,
+} from '../../core/pages/format.js';
+import { noticeOf, renderPage, pageRouter } from '../../core/pages/layout.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import { formatTick } from '../../core/charts/bars.js';
@@ -23,7 +29,8 @@ import type { TradingServices } from '../services/services.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { modeQuery, PORTFOLIO_PATH, readPageQuery, toModeTabs } from './addresses.js';
 import { ORDERS_SHOWN, toDeskOrders, toDeskPositions } from './desk-view.js';
-import { addOrderPages } from './order-pages.js';
+import { formatHour } from './labels.js';
+import { addOrderPages, orderNotices } from './order-pages.js';
 import { toSettlementView } from './order-view.js';
 import { readSettlementsRequest, SETTLEMENTS_PAGE_SIZE, toSettlementsView } from './orders-view.js';
 import { toPortfolioView } from './portfolio-view.js';
@@ -67,9 +74,6 @@ function curlOfFirstTrade(url: string, snapshot: Snapshot | undefined): string |
   ].join(' \\\n  ');
 }
 
-const hour = utc({ hour: '2-digit', minute: '2-digit' });
-const wholeHour = (at: Date) => new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS);
-
 /** Too few points for a line give no chart. */
 function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: TradeMode; range: CurveRange }) {
   return {
@@ -90,7 +94,8 @@ export function summarizeRange(points: readonly CurvePoint[], range: CurveRange)
   const known = points.flatMap(({ at, total }) => (total === null ? [] : [{ at, total }]));
   const [first, last] = [known[0], known.at(-1)];
   if (!first || !last || first === last) return { gain: null, since: null, worstDay: null, ends: null };
-  const gain = last.total - first.total;
+  // In cents, as the ends that are shown beside it.
+  const gain = roundToCent(last.total) - roundToCent(first.total);
   /** Null if the total is known from the range's start. */
   const since = first.at === points[0]!.at ? null : first.at;
   /** Null for a line from zero, which ends at the gain. */
@@ -122,7 +127,7 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
       (point) =>
         `${formatTime(point.at)}: ${point.total === null ? 'not known' : formatChange(point.total)}, of it booked ${formatChange(point.realised - point.fees)}`,
     ),
-    axis: points.map(({ at }) => (range === 'day' ? hour.format(wholeHour(at)) : formatShortDay(at))),
+    axis: points.map(({ at }) => (range === 'day' ? formatHour(at.getUTCHours()) : formatShortDay(at))),
     lines: [
       { name: 'booked', values: points.map(({ realised, fees }) => toNumber(realised - fees)) },
       { name: 'total', values: points.map(({ total }) => (total === null ? null : toNumber(total))) },
@@ -158,11 +163,13 @@ export function portfolioPages(context: Context, trading: TradingServices): Rout
     const page = { view: 'markets/portfolio/portfolio', title: 'Portfolio', section: 'portfolio' };
     await renderPage(context, req, res, page, {
       modes: toModeTabs(PORTFOLIO_PATH, mode),
-      portfolio: view,
+      portfolio: { ...view, isNew: view.isNew && orders.length === 0 },
       curve: toCurveView(curve, { mode, range }),
       held: {
         positions: toDeskPositions(portfolio, snapshot, mode === 'paper' && isManager(role)),
         orders: toDeskOrders(orders, snapshot, isManager(role)),
+        from: 'portfolio',
+        told: noticeOf(req, orderNotices),
       },
       settlements: settlements.map((each) => toSettlementView(each, snapshot)),
       tradingSwitch,

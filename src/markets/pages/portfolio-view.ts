@@ -1,10 +1,10 @@
-import { formatAgo } from '../../core/pages/format.js';
+import { formatAgo, roundToCent } from '../../core/pages/format.js';
 import { forecastOf } from '../learning/forecast.js';
 import { sumKnown } from '../ledger/valuation.js';
 import { asksOf, bidsOf, emptyBook } from '../market/book.js';
 import { valueOf } from '../market/contracts.js';
 import { isPlaced } from '../market/market.js';
-import { CENT, DOLLAR, floorTo, type Micros } from '../market/money.js';
+import { DOLLAR } from '../market/money.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
@@ -50,7 +50,7 @@ export function toPortfolioView(portfolio: Portfolio, marks: Marks) {
     ),
   );
   // Rounded once, so that the account's value is the sum of the amounts beside it.
-  const total = value === null ? null : toCents(cash) + toCents(value);
+  const total = value === null ? null : roundToCent(cash) + roundToCent(value);
   return {
     mode,
     isNew: portfolio.markets === 0 && portfolio.openOrderCount === 0,
@@ -67,8 +67,6 @@ export function toPortfolioView(portfolio: Portfolio, marks: Marks) {
     cutTo: portfolio.isCut ? positions.length : null,
   };
 }
-
-const toCents = (amount: Micros): Micros => floorTo(amount + CENT / 2n, CENT);
 
 function warningOf({ snapshot, sources, refreshSeconds, now }: Marks): string | undefined {
   if (!snapshot) {

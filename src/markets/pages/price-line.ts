@@ -54,9 +54,11 @@ export function toPriceLine(
     if (order.ticker === market.ticker && order.filledContracts > 0 && order.createdAt >= points[0]!.at)
       nearest(points, order.createdAt).fills.push(order);
   const zone = zoneOf(market, asOf);
-  const isLong = points.at(-1)!.at.getTime() - points[0]!.at.getTime() > DAY_MS - HOUR_MS;
+  const lengthMs = points.at(-1)!.at.getTime() - points[0]!.at.getTime();
   const clockOf = ({ at }: Shown, step = 1) =>
-    (isLong ? dayAndClock : clock).format(Math.floor((at.getTime() + zone.offsetMs) / step) * step);
+    (lengthMs > DAY_MS - HOUR_MS ? dayAndClock : clock).format(
+      Math.floor((at.getTime() + zone.offsetMs) / step) * step,
+    );
   const labels = points.map((point) => describe(point, `${clockOf(point)} ${zone.name}`));
   return {
     label: labelOf(market),
@@ -65,7 +67,7 @@ export function toPriceLine(
       height: CHART_HEIGHT,
       summary: `YES of ${labelOf(market)} in cents: its price and the forecast’s probability. ${labels.at(-1)}. The numbers are in the table below.`,
       labels,
-      axis: points.map((point) => clockOf(point, HOUR_MS)),
+      axis: points.map((point) => clockOf(point, lengthMs < 3 * HOUR_MS ? 1 : HOUR_MS)),
       lines: [
         { name: 'market', values: points.map(({ price }) => price) },
         { name: 'model', values: points.map(({ forecast }) => forecast) },

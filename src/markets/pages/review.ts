@@ -117,19 +117,12 @@ function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quot
   return { tone: 'warn', text: `${now} rest in the book, ${queue}, and may never fill.` };
 }
 
-const reserveOf = ({ order, reserve, cash, held }: ReviewInput): Fact[] =>
-  order.rest && order.action === 'buy' && reserve !== null
-    ? [
-        {
-          label: 'Reserved',
-          money: ceilTo(reserve, CENT),
-          isSum: true,
-          note:
-            reserve === 0n && held ? `closing your ${held.side.toUpperCase()} pays for it` : 'while it rests',
-        },
-        cashAfter(cash, -ceilTo(reserve, CENT)),
-      ]
-    : [];
+function reserveOf({ order, reserve, cash, held }: ReviewInput): Fact[] {
+  if (!order.rest || order.action !== 'buy' || reserve === null) return [];
+  const paid = reserve === 0n && held && `closing your ${held.side.toUpperCase()} pays for it`;
+  const note = paid || 'while it rests';
+  return [{ label: 'Reserved', money: reserve, isSum: true, note }, cashAfter(cash, -reserve)];
+}
 
 function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook) {
   const { contracts, action, side, timeInForce } = order;
@@ -225,10 +218,7 @@ function proceeds(input: ReviewInput, quote: Quote): Fact[] {
 }
 
 /** As the portfolio will show it. Cash and change may both have parts of a cent. */
-const cashAfter = (cash: Micros, change: Micros) => ({
-  label: 'Cash after',
-  money: roundToCent(cash + change),
-});
+const cashAfter = (cash: Micros, by: Micros) => ({ label: 'Cash after', money: roundToCent(cash + by) });
 
 /** In cents, or the least amount instead of nothing. */
 const feeOf = (inCents: Micros, { fees }: Quote): Micros =>
@@ -264,13 +254,10 @@ function book({ held, order }: ReviewInput, { fills, fees, balanceChange, filled
 /** At settlement, compared with not trading. */
 function resultsOf(side: Side, paid: Micros, { maximumPayout }: Quote, market: ListedMarket) {
   const ifSide = paid + maximumPayout;
-  const [ifYes, ifNo] = side === 'yes' ? [ifSide, paid] : [paid, ifSide];
-  return isPlaced(market)
-    ? [toResult(`if it is ${labelOf(market)}`, ifYes), toResult('if it is not', ifNo)]
-    : [toResult('if YES wins', ifYes), toResult('if NO wins', ifNo)];
+  const changes = side === 'yes' ? [ifSide, paid] : [paid, ifSide];
+  const ends = isPlaced(market) ? [`it is ${labelOf(market)}`, 'it is not'] : ['YES wins', 'NO wins'];
+  return ends.map((end, i) => ({ label: `if ${end}`, change: changes[i]! }));
 }
-
-const toResult = (label: string, change: Micros) => ({ label, change });
 
 /** For the order's side. */
 function chanceOf(

@@ -15,7 +15,7 @@ const guides: { name: keyof RiskLimits; label: string; note: string }[] = [
   {
     name: 'maxDailyLoss',
     label: 'Daily loss',
-    note: 'Since midnight UTC: realised losses, fees, and unrealised losses at the prices that positions can be sold for now. At the limit, only orders that reduce positions are accepted.',
+    note: 'Since midnight UTC: realised losses, fees, and unrealised losses at the prices that positions can be sold for now. Contracts without a bid count as $0. At the limit, only orders that reduce positions are accepted.',
   },
   {
     name: 'maxEventLoss',

@@ -21,7 +21,6 @@ import { renderPage } from '../../core/pages/layout.js';
 import { forecastOf } from '../learning/forecast.js';
 import { emptyBook, type Side } from '../market/book.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
-import { CENT, ceilTo } from '../market/money.js';
 import { noLimitsDeclared, toEffectiveLimits } from '../risk/limits.js';
 import { findLimits } from '../risk/queries.js';
 import { readSwitch } from '../risk/switches.js';
@@ -146,7 +145,9 @@ export function addTicketRoutes(
         ticker,
       });
       const done = isRepeat ? 'repeated' : 'placed';
-      const desk = toAddress(ticketAddress(ticker), { ...pickFields(fields), order: trade.id, done });
+      // After a sale, the size is what is still held.
+      const composed = { ...pickFields(fields), ...(order.action === 'sell' && { contracts: undefined }) };
+      const desk = toAddress(ticketAddress(ticker), { ...composed, order: trade.id, done });
       res.redirect(303, `${desk}#review`);
     },
     async show(req, res, form) {
@@ -224,8 +225,7 @@ async function readFacts({ db, config }: Context, snapshot: Snapshot, market: Li
     findLimits(db.orm, orgId),
   ]);
   const day = isPlaced(market) ? forecastOf(snapshot.forecasts, market) : undefined;
-  // Rounded up as in the review.
-  const reserved = waiting.reduce((sum, order) => sum + ceilTo(order.reserved, CENT), 0n);
+  const reserved = waiting.reduce((sum, order) => sum + order.reserved, 0n);
   return {
     snapshot,
     tradingSwitch,

@@ -7,7 +7,6 @@ import { cityOf, expectedPayout, isPlaced, labelOf, type ListedMarket } from '..
 import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import type { OrderRefusal, Remedy } from '../orders/order.js';
 import type { Action } from '../ledger/order-input.js';
-
 import { timesInForce } from './order-view.js';
 import { addressOfEvent, inCents, overviewAddress, ticketAddress } from './addresses.js';
 import type { Snapshot } from '../snapshot/snapshot.js';

@@ -51,6 +51,9 @@ export const refuse = (check: RiskCheck, text: string): RiskRefusal => ({
   detail: `${check}: ${text}`,
 });
 
+/** The check's name is meant for programs. */
+export const withoutName = ({ detail }: RiskRefusal): string => detail.replace(/^\w+: /, '');
+
 const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`;
 
 /** Network delay is excluded already: a larger difference is a wrong clock, which also spoils ages and signatures. */

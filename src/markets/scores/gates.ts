@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from '../../core/db/client.js';
 import { groupBy } from '../../core/collections.js';
-import { formatDecimal } from '../../core/pages/format.js';
+import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { DAY_MS } from '../../core/time.js';
 import type { SourceNames } from '../learning/queries.js';
 import { dateOf } from '../market/climate-day.js';
@@ -268,14 +268,13 @@ function evidenceNeeded(one: Track, open: ReadonlySet<Track>, known: readonly Tr
 
 function describeVerdict(track: Track, needed: number, isOpen: boolean): string {
   const { n, evidence, difference } = track;
-  if (!hasEnoughDays(track) || difference === null) {
-    const days = n === 1 ? '1 day has' : `${n} days have`;
-    return `${days} settled that had a calibrated forecast and prices; at least ${gateRule.minimumDays} are needed.`;
-  }
+  const days = formatCount(n, 'day');
+  if (!hasEnoughDays(track) || difference === null)
+    return `${days} ${n === 1 ? 'has' : 'have'} settled that had a calibrated forecast and prices; at least ${gateRule.minimumDays} are needed.`;
   const odds = `odds of ${formatOdds(evidence)} to 1 (${formatOdds(needed)} to 1 are needed)`;
-  if (isOpen) return `Proven over ${n} days: ${odds}.`;
-  if (difference.mean < 0) return `Not proven after ${n} days: ${odds}.`;
-  return `No better than the prices over the last ${gateRule.windowDays} days. After ${n} days: ${odds}.`;
+  if (isOpen) return `Proven over ${days}: ${odds}.`;
+  if (difference.mean < 0) return `Not proven after ${days}: ${odds}.`;
+  return `No better than the prices over the last ${gateRule.windowDays} days. After ${days}: ${odds}.`;
 }
 
 /** To 1, with two significant digits, in the informative range. */

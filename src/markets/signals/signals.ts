@@ -1,4 +1,5 @@
 import {
+  formatCount,
   formatDecimal,
   formatDegrees,
   formatExactProbability,
@@ -123,16 +124,17 @@ function describeProgress({ distribution: { atLeast, atMost = null }, running }:
   return `; ${reached}${stays ? `, with a ${stays} chance that it stays there${describeDays(running!)}` : ''}`;
 }
 
-const describeDays = ({ fit }: RunningDay): string => (fit ? `, from ${fit.n} days at the same hour` : '');
+const describeDays = ({ fit }: RunningDay): string =>
+  fit ? `, from ${formatCount(fit.n, 'day')} at the same hour` : '';
 
 function describeCorrection({ fit, seasonalFit, meanF, deviationF }: DayForecast): string {
   if (fit === null) return 'not corrected';
   const whose = fit.stationId === null ? ' of all stations' : '';
-  return `corrected by ${fit.n} ${fit.kind === 'hourly' ? 'hours' : 'days'}${whose}${describeSeasons(seasonalFit)} to ${spread(meanF, deviationF)}`;
+  return `corrected by ${formatCount(fit.n, fit.kind === 'hourly' ? 'hour' : 'day')}${whose}${describeSeasons(seasonalFit)} to ${spread(meanF, deviationF)}`;
 }
 
 const describeSeasons = (fit: DayForecast['seasonalFit']): string =>
-  fit ? ` and, with half of the weight, ${fit.n} days of this station, with its seasons,` : '';
+  fit ? ` and, with half of the weight, ${formatCount(fit.n, 'day')} of this station, with its seasons,` : '';
 
 function describePrice({ side, price, depth, probability, breakEven, isHedge }: Purchase): string {
   const edge = probability - breakEven;
@@ -144,14 +146,13 @@ function describePrice({ side, price, depth, probability, breakEven, isHedge }: 
 
 function describeSize(purchase: Purchase, limitedBy: Signal['limitedBy'], parts: SignalParts): string {
   const { fullKelly, contracts, limitPrice, stake } = purchase;
-  const { sizes, money, one } = parts;
+  const { money, one } = parts;
   const isHeld = one.event.markets.some(({ ticker }) => money.holdings.has(ticker));
   const held = isHeld ? ', given its holdings,' : '';
   const limit = limitedBy === null ? '' : `, limited by ${limitNames[limitedBy]}`;
   return (
     `The best joint purchase of the event's brackets${held} puts ${formatExactProbability(fullKelly)} of the bankroll here, and a quarter of that ` +
-    `is used${limit}: ${contracts} contracts up to ${formatPrice(limitPrice)} for ${formatMoney(stake)}. At worst the event's purchases ` +
-    `lose ${formatMoney(sizes.worstCase)} together.`
+    `is used${limit}: ${formatCount(contracts, 'contract')} up to ${formatPrice(limitPrice)} for ${formatMoney(stake)}.`
   );
 }
 

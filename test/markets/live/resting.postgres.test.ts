@@ -608,7 +608,7 @@ describe('the Organization of a resting live order', () => {
     await setSwitch('halt');
     const asked = countRequests();
     await account.service.trading.resting.pass();
-    const reason = expect.stringMatching(/^Cancelled: halt/) as string;
+    const reason = expect.stringMatching(/^Cancelled: the .* is at halt/) as string;
     expect(await Promise.all(trades.map(({ id }) => account.find(id)))).toMatchObject([
       { status: 'partially_filled', filledContracts: 4, reason },
       { status: 'cancelled', reason },
@@ -642,7 +642,7 @@ describe('the Organization of a resting live order', () => {
     expect(await account.find(stays.id)).toMatchObject({ status: 'resting' });
     expect(await account.find(goes.id)).toMatchObject({
       status: 'cancelled',
-      reason: expect.stringMatching(/^Cancelled automatically \(stale\)/),
+      reason: expect.stringMatching(/^Cancelled automatically: /),
     });
     await clear(stays);
     await expectConsistent({ cost: 0n });

@@ -113,7 +113,10 @@ describe('an order that waits for its turn at the venue is not sent', () => {
     const placed = await line({}, {}, restingTerms, { contracts: 3 });
     await setSwitch('halt', path());
     // Rejected immediately, although the rate limit would hold the next order back for hours.
-    await expectNotSent(await Promise.all(placed), new RegExp(`halt: ${owner} is at halt \\(Stop\\.\\)`));
+    await expectNotSent(
+      await Promise.all(placed),
+      new RegExp(`^not sent: ${owner} is at halt \\(Stop\\.\\)`),
+    );
     await setSwitch('open', path());
   });
 

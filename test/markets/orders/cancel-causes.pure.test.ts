@@ -91,13 +91,13 @@ describe('an order that cancels on an observation', () => {
     [
       'is cancelled once its station has reported',
       { now: after(6), reported: after(5) },
-      /^Cancelled automatically \(observation\): .* reported at /,
+      /^Cancelled automatically: .* reported at /,
     ],
     ['ignores a report from before it was placed', { now: after(6), reported: after(-5) }, undefined],
     [
       'is cancelled once a report is due',
       { now: after(50) },
-      /^Cancelled automatically \(observation\): A report of .* is due from .*:50:00\.000Z on\.$/,
+      /^Cancelled automatically: A report of .* is due from .*:50:00\.000Z on\.$/,
     ],
     ['ignores a report that was due before it was placed', { placed: after(51), now: after(59) }, undefined],
     ['stays before the day begins', { placed: after(-300, start), now: after(-1, start) }, undefined],
@@ -112,10 +112,7 @@ describe('an order that cancels on an observation', () => {
 
 it.each([
   [true, undefined],
-  [
-    false,
-    expect.stringMatching(/^Cancelled automatically \(gate_closed\): The gate of its signal is closed\. /),
-  ],
+  [false, expect.stringMatching(/^Cancelled automatically: The gate of its signal is closed\. /)],
 ])('a resting order is cancelled when the gate of its signal closes (open: %s)', (isOpen, reason) => {
   const { cause, gate } = causeOf({ now: after(10), isOpen, cancelOn: ['gate_closed'] });
   expect(gate!.isOpen).toBe(isOpen);

@@ -8,7 +8,7 @@ import { sureDegree } from '../../../src/markets/market/distribution.js';
 import type { MarketEvent } from '../../../src/markets/market/event.js';
 import type { ListedMarket, Market, UnplacedMarket } from '../../../src/markets/market/market.js';
 import { asksOf, emptyBook } from '../../../src/markets/market/book.js';
-import { CENT, ceilTo } from '../../../src/markets/market/money.js';
+import { CENT } from '../../../src/markets/market/money.js';
 import { inCents } from '../../../src/markets/pages/addresses.js';
 import { requireTradable } from '../../../src/markets/orders/tradable.js';
 import type { Orders, PaperOrder } from '../../../src/markets/orders/order.js';
@@ -985,10 +985,12 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   // Beside the receipt, and in the order's row.
   expect(shown.text.split(`action="${order}/cancel"`)).toHaveLength(3);
   expect([fieldOf(shown, 'contracts')[0], fieldOf(shown, 'limitPrice')[0]]).toEqual(['8', '1']);
-  // On the portfolio, the order's page says what became of it.
-  const portfolio = (await getPage(browser, '/dashboard/portfolio')).text;
-  expect(portfolio.split(`action="${order}/cancel">`)).toHaveLength(2);
-  expect(portfolio).not.toContain('name="from"');
+  const portfolio = await getPage(browser, '/dashboard/portfolio');
+  // The portfolio cancels in place too, and every row of an outcome opens its ticket with its side.
+  expect(portfolio.text).toMatch(
+    new RegExp(`action="${order}/cancel" data-in-place="book-title">\\s+.*"portfolio">`),
+  );
+  expect(linksOf(portfolio)).toContain(`${path}?side=yes`);
   expect(shown.text).toContain('value="good_till_cancelled" selected');
   expect(shown.text).toMatch(/name="observed"\s+value="keep"\s+checked/);
 
@@ -1013,6 +1015,7 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   for (const [from, told] of [
     ['desk', `${path}?order=${order.split('/').at(-1)}&done=cancelled`],
     ['ticket', `${path}?order=${order.split('/').at(-1)}&done=cancelled&from=ticket#review`],
+    ['portfolio', '/dashboard/portfolio?done=cancelled'],
     ['<b>', `${order}?done=cancelled`],
   ] as const) {
     const cancelled = await postForm(browser, `${order}/cancel`, { from });
@@ -1023,6 +1026,8 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
     await getPage(browser, `${path}?from=ticket&order=${order.split('/').at(-1)}&done=cancelled`),
   );
   expect(answer).toContain('Your order Order cancelled.');
+  const told = await getPage(browser, '/dashboard/portfolio?done=cancelled');
+  expect(textOf(told)).toContain('All orders Order cancelled. The unfilled part is no longer in the book.');
   expect(textOf(await getPage(browser, desk))).toContain('Order cancelled. Nothing was filled.');
   const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 10 });
   expect(trades).toMatchObject([{ status: 'cancelled', contracts: 3, reason: 'Cancelled on request.' }]);
@@ -1060,16 +1065,24 @@ it('a ticket promises the reserve that its resting order takes, also if the orde
     const before = await promised();
     expect((await postForm(browser, `${PATH}/${ticker}`, form(market, terms))).status).toBe(303);
     const [order] = await database.db.orm
-      .select({ reserved: tradingOrders.reserved })
+      .select({ id: tradingOrders.id, reserved: tradingOrders.reserved })
       .from(tradingOrders)
       .where(eq(tradingOrders.orgId, organization.id))
       .orderBy(desc(tradingOrders.createdAt))
       .limit(1);
-    return [before, formatMoney(ceilTo(order!.reserved, CENT))];
+    return [before, formatMoney(order!.reserved), order!.id];
   };
-  const [free, taken] = await place();
+  const [free, taken, id] = await place();
   expect(free).toBe(taken);
   expect(free).not.toBe('$0.00');
+  // One amount is the same in the header, in the ticket, in the portfolio and on the order's page.
+  const read = async (path: string) => textOf(await getPage(browser, path));
+  const desk = await read(`${PATH}/${ticker}?order=${id}&done=placed`);
+  const [, cash] = /Free cash (\S+), besides/.exec(desk)!;
+  expect(desk).toContain(`free cash ${cash}`);
+  expect(desk).toContain(`besides ${taken} reserved by resting orders`);
+  expect(await read('/dashboard/portfolio')).toContain(`${taken} of it reserved`);
+  expect(await read(`/dashboard/portfolio/orders/${id}`)).toContain(`Reserved ${taken}`);
   await database.db.orm.delete(tradingOrders).where(eq(tradingOrders.orgId, organization.id));
   await database.db.orm.insert(tradingPositions).values({
     orgId: organization.id,
@@ -1085,7 +1098,7 @@ it('a ticket promises the reserve that its resting order takes, also if the orde
     updatedAt: new Date(NOON),
   });
   service.clock.advance(1);
-  expect(await place()).toEqual(['$0.00', '$0.00']);
+  expect((await place()).slice(0, 2)).toEqual(['$0.00', '$0.00']);
   await database.db.orm.delete(tradingOrders).where(eq(tradingOrders.orgId, organization.id));
 });
 
@@ -1422,6 +1435,7 @@ describe('with calibrated forecasts and open gates', () => {
     expect(text).toContain('For your paper account: $1,000.00 in cash.');
     expect(text).toContain(`together they lose ${formatMoney(worstCase)}.`);
     expect(text.match(/Open the ticket/g)).toHaveLength(signals.length);
+    expect(text).toMatch(/ Stake \d.* Forecast \d.* Price (YES|NO) is .* Size The .* Evidence \w/);
     for (const { market, side, stake, reasons } of signals) {
       expect(text).toContain(`Buy ${side.toUpperCase()} ${bracketLabel(market.bracket)}`);
       expect(text).toContain(`stake ${formatMoney(stake)}`);

@@ -122,11 +122,14 @@ describe('the portfolio', () => {
     expect(words).toContain('$992.99 −$7.01 on $1,000.00, with positions at last prices');
     expect(words).toContain('Cash $925.79');
     expect(words).toContain('Positions $67.20 at last prices, cost $72.20');
-    expect(words).toContain('Unrealised −$5.00 −$7.27 if sold to the bids now');
+    expect(words).toContain(
+      'Unrealised −$5.00 −$7.27 if sold to the bids now. Contracts without a bid count as $0.',
+    );
     expect(words).toContain('Realised $0.00 before fees of $2.01');
     const desk = await read(trader.browser, '/dashboard/markets');
     for (const page of [{ words, text }, desk]) {
       expect(page.words).toContain('New York high 59° or below 21 Nov 2026');
+      expect(page.text).toContain(`href="/dashboard/markets/${COLD}?side=yes">`);
       expect(page.words).toContain('now 56¢; sells for $64.93 $67.20 −$5.00');
       expect(page.text).toContain(
         `href="${sellPath(COLD).replaceAll('&', '&amp;')}&amp;contracts=120#ticket-head"`,

@@ -64,6 +64,11 @@ it('the ends of a longer time name their days', () => {
   expect(others.at(-1)).toMatch(/^15 Jul/);
 });
 
+it('the axis of a short time has minutes', () => {
+  const { price } = view([point(-1, 400_000, 440_000), point(0, 410_000, 450_000)]);
+  expect(price.axis.map(({ label }) => label)).toEqual(['11:55', '12:00', '12:05']);
+});
+
 it('prices that hardly move have whole cents on the axis', () => {
   const { price } = view([point(-1, 500_000, 520_000), point(0, 500_000, 530_000)]);
   for (const { label } of price.ticks) expect(label).toMatch(/^\d+¢$/);

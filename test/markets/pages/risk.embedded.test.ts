@@ -141,7 +141,7 @@ describe('the limits', () => {
     const { words } = await see();
     for (const text of [
       // The account was worth 920 at midnight and is worth 910 now.
-      /Daily loss .* \$50\.00 \$10\.00 lost/,
+      /Daily loss .* Contracts without a bid count as \$0\. .* \$50\.00 \$10\.00 lost/,
       /Worst case per event .* \$120\.00 \$100\.00 Worst event: New York high, 10 Nov 2026\./,
       /400 contracts 100 Largest position: YES of New York high, 10 Nov 2026, 50° to 51°\./,
       /1,000 contracts default 250 Largest order today\./,

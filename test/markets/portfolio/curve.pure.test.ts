@@ -51,6 +51,18 @@ describe('the profit and loss curve', () => {
     expect(summarizeRange(points, 'month').worstDay).toBe(dollars('-6'));
   });
 
+  it('gains what its shown ends differ by', () => {
+    const totals = ['-6.3149', '45.4951'].map(dollars);
+    const points = totals.map((total, i) => ({
+      at: step(`0${i}:00`),
+      realised: total,
+      fees: 0n,
+      unrealised: 0n,
+      total,
+    }));
+    expect(summarizeRange(points, 'day').gain).toBe(dollars('51.81'));
+  });
+
   it('has a gap after a trade until the positions’ value is recorded', () => {
     const points = toCurve({
       range: 'day',

@@ -270,13 +270,13 @@ describe('the signals of an event', () => {
     expect(signal!.reasons).toEqual([
       '60.0% for 70° to 71°: 31 members of the run of 4 Jul 2026, 00:00 UTC expect 71.3° ± 2.4°F, corrected by 58 days to 69.9° ± 2.8°F.',
       'YES is asked at 50¢ (1,000 contracts); with the exact fee it is worth buying above 51.7%: an edge of 8.3 points.',
-      "The best joint purchase of the event's brackets puts 17.1% of the bankroll here, and a quarter of that is used: 80 contracts up to 50¢ for $41.40. At worst the event's purchases lose $41.40 together.",
+      "The best joint purchase of the event's brackets puts 17.1% of the bankroll here, and a quarter of that is used: 80 contracts up to 50¢ for $41.40.",
       'Over 62 days at this lead the forecast was ahead of the market: −0.083 [−0.151, −0.012].',
     ]);
     const distribution = { mean: 69.9, deviation: 2.8, atLeast: 66 };
-    const pooled = { fit: { ...calibrated.fit, stationId: null, n: 412 }, distribution };
+    const pooled = { fit: { ...calibrated.fit, stationId: null, n: 1_440 }, distribution };
     expect(only({ day: pooled }).signals[0]!.reasons[0]).toMatch(
-      /corrected by 412 days of all stations to 69\.9° ± 2\.8°F; the day has certainly reached 66°F\.$/,
+      /corrected by 1,440 days of all stations to 69\.9° ± 2\.8°F; the day has certainly reached 66°F\.$/,
     );
   });
 
