@@ -4,15 +4,10 @@ import type { Orm } from '../../core/db/client.js';
 import { monthOf } from '../../core/time.js';
 import { isOfPart, type Narrowing, type UsageScope } from './page-queries.js';
 
-export interface EventRow {
-  idempotencyKey: string;
-  occurredAt: string;
-  receivedAt: string;
-  quantity: string;
-  metric: string;
+type EventTexts = 'idempotencyKey' | 'occurredAt' | 'receivedAt' | 'quantity' | 'metric' | 'apiKeyId';
+
+export interface EventRow extends Record<EventTexts | 'productSlug' | 'productName', string> {
   livemode: boolean;
-  productSlug: string;
-  productName: string;
   /** Empty if the event names no subject. */
   subject: string;
   /** Encoded; `keys` are the product's dimensions. */
@@ -20,19 +15,15 @@ export interface EventRow {
   keys: string[];
   /** Per unit when the event was recorded; 0 without a price. */
   creditPrice: string;
-  apiKeyId: string;
   keyName: string | null;
   keyPrefix: string | null;
   /** Oldest first; null if the event was never corrected. */
   corrections: EventCorrection[] | null;
 }
 
-export interface EventCorrection {
-  correctionKey: string;
-  previousQuantity: string;
-  quantity: string;
-  reason: string;
-  correctedAt: string;
+type CorrectionTexts = 'correctionKey' | 'previousQuantity' | 'quantity' | 'reason' | 'correctedAt';
+
+export interface EventCorrection extends Record<CorrectionTexts, string> {
   /** As in the audit log. */
   actor: string;
   /** A person or API key; null if deleted, or if the actor was neither. */
@@ -189,6 +180,29 @@ export const listMatches = (
 
 export const listEvents = (orm: Orm, scope: EventScope, range: EventRange): Promise<EventRow[]> =>
   selectRows(orm, selectEvents(scope, range));
+
+/** The number of matching events and their credits. At most `most` events are examined, and `isCut` says whether that is all. */
+export const selectEventSums = (
+  { orgId, productIds, livemode }: EventScope,
+  { part, from = '-infinity', to = 'infinity' }: Pick<EventRange, 'from' | 'to'> & { part: Narrowing },
+  most = 10_000,
+): SQL => sql`
+  select count(*)::int as count, trim_scale(coalesce(sum(coalesce(c.quantity, e.quantity) * e.credit_price), 0))::text as credits,
+    coalesce(bool_or(e.is_cut), false) as "isCut"
+  from (
+    select *, count(*) over () = ${most} as is_cut from (
+      select u.* from unnest(${textArray(productIds)}::uuid[]) as asked (product) cross join lateral (
+        select * from usage_events where org_id = ${orgId}::uuid and product_id = asked.product and livemode = ${livemode}
+          and occurred_at >= ${from}::timestamptz and occurred_at < ${to}::timestamptz order by occurred_at desc limit ${most}
+      ) u limit ${most}
+    ) u
+  ) e left join lateral (
+    select quantity from usage_corrections
+    where org_id = ${orgId}::uuid and idempotency_key = e.idempotency_key and occurred_at = e.occurred_at order by number desc limit 1
+  ) c on true where ${isOfPart(part)}`;
+
+export const readEventSums = async (orm: Orm, ...query: Parameters<typeof selectEventSums>) =>
+  (await selectRow<{ count: number; isCut: boolean; credits: string }>(orm, selectEventSums(...query)))!;
 
 export type ArchivedEvents = NonNullable<Awaited<ReturnType<typeof findArchived>>>;
 
