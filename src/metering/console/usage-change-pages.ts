@@ -33,7 +33,7 @@ import { toEventsCsv } from '../reports/csv.js';
 import { placeOf, readLookUp, toEventPanel, toEventView, type Typed } from '../reports/event-view.js';
 import { capitalise } from '../reports/report-view.js';
 import { DIMENSION, parseValues } from '../reports/report.js';
-import { listSubjectSums } from '../reports/operator/queries.js';
+import { listSubjectSums } from '../entitlements/queries.js';
 
 /** For a search by key. */
 const MAX_MATCHES = 20;
@@ -125,9 +125,8 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
   const own = result && { product: result.product?.slug ?? '' };
   const values = { product: '', mode, ...query, ...own };
   const fields = Object.fromEntries(Object.entries(values).filter(([name]) => kept.test(name))) as Query;
-  const now = deps.clock.now();
-  const scope = { orgId: customer.id, productId: result?.product?.id, livemode: mode === 'live' };
-  const subjects = await listSubjectSums(deps.db, scope, now - SUBJECT_DAYS * DAY_MS, now);
+  const scope = eventScopeOf(customer.id, result?.shown ?? products, mode);
+  const subjects = await listSubjectSums(orm, scope, deps.clock.now() - SUBJECT_DAYS * DAY_MS);
   const notices = { corrected: 'The event is corrected.' };
   const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };
   await renderCustomer(deps, req, res, page, customer, {
@@ -139,7 +138,7 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
     keyOptions: toKeyOptions(await listKeys(orm, customer.id, { limit: MAX_KEYS }), mode, result?.key),
     dayOrTime: { title: 'A day, or a time like 29 Nov 2026 14:00' },
     countsSubjects: query.subject !== undefined || products.some((product) => product.countsSubjects),
-    subjects: [...new Set(subjects.map(({ value }) => value))],
+    subjects: [...new Set(subjects.map(({ subject }) => subject))],
     showsCredits: true,
     ...(result
       ? await readList(deps, customer, result, { query, fields, typed })

@@ -11,13 +11,12 @@ import { requireOnce, tryQuery } from '../../core/pages/form.js';
 import { monthOf, monthRange } from '../../core/time.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { readViewQuery, requirePage, viewerOf, type Viewer } from '../../accounts/portal/viewer.js';
-import { listSubjectSums } from '../reports/operator/queries.js';
 import { toCap } from './caps.js';
 import { startOfWindow } from './limits.js';
 import { nameWindow } from '../window-name.js';
 import { listFeatures } from './features.js';
 import { readLimitViews } from './limit-view.js';
-import { listBalances, type BalanceRow } from './queries.js';
+import { listBalances, listSubjectSums, type BalanceRow } from './queries.js';
 
 const PAGE_SIZE = 50;
 
@@ -122,7 +121,7 @@ export const readSubjectLimits = (
       Promise.all(
         (perSubject ?? []).map(async ({ quantity, window, enforcement }) => {
           const since = startOfWindow(window, nowMs);
-          const sums = await listSubjectSums(db, { ...scope, productId }, since, nowMs);
+          const sums = await listSubjectSums(db.orm, { ...scope, productIds: [productId] }, since);
           const highest = sums.find(({ metric }) => metric === usageMetric);
           return { quantity, window: nameWindow(window), isBlock: enforcement === 'block', highest };
         }),

@@ -2,8 +2,7 @@ import { and, sql, type SQL } from 'drizzle-orm';
 import type { Database, GroupTables } from '../../../core/db/client.js';
 import { textArray, timeJson } from '../../../core/db/sql.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../../../core/db/shards.js';
-import { compareDecimals } from '../../../core/decimal.js';
-import { DAY_MS, HOUR_MS, MINUTE_MS, monthOf } from '../../../core/time.js';
+import { DAY_MS, HOUR_MS, monthOf } from '../../../core/time.js';
 import { OTHER_SQL, SEPARATOR_SQL } from '../../entitlements/dimensions.js';
 
 export const steps = ['hour', 'day', 'month'] as const;
@@ -106,9 +105,6 @@ function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
 
 /** With a series of their own. */
 export const MAX_SUBJECTS = 100;
-const MAX_SUMS = 2_000;
-/** In which the sums of subjects are stored. */
-const SLOT_MS = 5 * MINUTE_MS;
 
 /** The subjects with the largest sums in the range, then all others together. */
 function subjectSumsOf(range: SumRange, t: GroupTables, subject: string | undefined): SQL {
@@ -230,25 +226,6 @@ export function selectSeries(
     cross join lateral (${subjects ? subjectSumsOf(sums, tables, subjects.only) : sumsOf(sums, tables, parts)}) u
     order by u.product, u.metric${isByKey ? sql`, u.api_key_id` : sql``}${hasValues ? sql`, u.is_other, u.value collate "C"` : sql``}, u.start
     limit ${range.limit}`;
-}
-
-/** From the slot in which a time lies: at most `MAX_SUBJECTS` of each product and metric, the largest first. */
-export async function listSubjectSums(
-  db: Pick<Database, 'shards'>,
-  scope: Pick<SeriesRange, 'orgId' | 'productId' | 'livemode'>,
-  sinceMs: number,
-  nowMs: number,
-) {
-  const sums = await listSeries(db, {
-    ...scope,
-    from: new Date(Math.floor(sinceMs / SLOT_MS) * SLOT_MS),
-    to: new Date(nowMs + SLOT_MS),
-    granularity: 'total',
-    isByKey: false,
-    subjects: { only: undefined },
-    limit: MAX_SUMS,
-  });
-  return sums.filter(({ value }) => value).toSorted((a, b) => compareDecimals(b.quantity, a.quantity));
 }
 
 export async function listSeries({ shards }: Pick<Database, 'shards'>, range: SeriesRange) {
