@@ -95,6 +95,7 @@ it('a wrong day is named beside its field, and the last valid days stay', async 
   await page.getByText('Must be a date like 29 Nov 2026').waitFor();
   expect(await page.locator('[data-chart]').count()).toBe(1);
   expect(page.url()).not.toContain('abc');
+  expect(await page.getByRole('button', { name: 'Choose a day' }).count()).toBe(2);
 });
 
 it('a day can be chosen in the browser’s calendar, and the filter applies itself', async () => {
@@ -205,6 +206,15 @@ it('the next page of events begins at its top, and the headings of a long list s
   await page.evaluate('scrollTo(0, 1200)');
   const heading = page.getByRole('columnheader', { name: 'Occurred' });
   expect((await heading.boundingBox())!.y).toBe(0);
+  const covers = `(() => {
+    const keys = [...document.querySelectorAll('.event-list thead th')].find((th) => th.innerText === 'API key');
+    const { x, y, width, height } = keys.getBoundingClientRect();
+    return keys.contains(document.elementFromPoint(x + Math.min(width, 60) / 2, y + height / 2));
+  })()`;
+  for (let y = 1200; y < 1300; y += 5) {
+    await page.evaluate(`scrollTo(0, ${y})`);
+    expect([y, await page.evaluate(covers)]).toEqual([y, true]);
+  }
   const ground = `getComputedStyle(document.querySelector('.event-list thead th')).backgroundColor`;
   expect(await page.evaluate(ground)).toMatch(/^rgb\(/);
 });

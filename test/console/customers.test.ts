@@ -500,7 +500,7 @@ describe('the list of customers', () => {
     service.clock.advance(2 * DAY_MS);
     operator = await signedInOperator(service);
     // The list would be too long with a tooltip for each bar.
-    const bar = /<title>\d+ \w+: 3<\/title><\/path>/;
+    const bar = /<g data-label="\d+ \w+: 3"><rect [^>]*pointer-events="all"/;
     expect(await open(`/console/customers/${slug}`)).toMatch(bar);
     expect(await open(`/console?search=${slug}`)).not.toMatch(bar);
     expect(await open(`/console?search=${slug}`)).toMatch(/Covered by the plan.*?>100 on \d+ \w+</s);
@@ -596,6 +596,8 @@ describe('the list of customers', () => {
     const text = await open(`/console/customers/${own.slug}`);
     expect(text).not.toContain('name="marketAccess"');
     expect(text).toContain('aria-label="12 of 10 used"');
+    expect(text).toMatch(/<bdi>calls<\/bdi> <span class="badge">Warns<.*Over the cap by.*· resets <time/s);
+    expect(text).toMatch(/Each subject, last 7\sdays: at most 30/);
     expect(text).toContain('aria-label="0.0% of the limit used or held"');
     for (const limit of ['20', '25']) expect(text).toMatch(new RegExp(`of ${limit} <bdi>`));
     for (const effect of ['Blocks', 'Warns']) expect(text).toContain(effect);
@@ -647,6 +649,7 @@ describe('the list of customers', () => {
       new RegExp(`href="/console/customers/${own.slug}/usage\\?mode=live&amp;event=first"[^>]*><bdi>`),
     );
     expect(latest.match(/event=/g)).toHaveLength(1);
+    expect(latest).toContain(`href="/console/customers/${own.slug}/usage">All events</a>`);
     expect(states.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ')).toMatch(
       /People None API keys 1 live key (?:never called|last call .+) Trading No access Webhooks 1 endpoint 1 failing/,
     );

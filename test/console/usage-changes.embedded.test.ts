@@ -1,6 +1,6 @@
 import { v7 as uuid } from 'uuid';
 import { beforeAll, expect, it } from 'vitest';
-import { createKey, createOrganization } from '../support/fixtures.js';
+import { createKey, createOrganization, past } from '../support/fixtures.js';
 import { addGrant } from '../metering/support/credits.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { operatorClient } from '../support/operator.js';
@@ -156,7 +156,7 @@ it('lists the events of some days and of all products, and downloads those of on
 it('names an invalid filter at its field and keeps the others', async () => {
   for (const [query, field, problem] of [
     ['from=31+Foo&to=2026-03-05', 'from', 'Must be a date like 29 Nov 2026.'],
-    ['from=2026-03-05&to=2026-03-04', 'to', 'Must not be before the first day.'],
+    ['from=2026-03-05&to=2026-03-04', 'to', 'Must be later than the start time.'],
     ['to=2026-11-31', 'to', 'November has only 30 days.'],
     ['mode=other', 'mode', 'Must be live or test.'],
   ] as const) {
@@ -171,6 +171,54 @@ it('names an invalid filter at its field and keeps the others', async () => {
     expect(text).toMatch(/name="subject"[^>]*value="jo"/);
     expect(text).not.toContain('id="events"');
   }
+});
+
+it('sums the events of a filter, offers the known subjects, and marks events of the other mode', async () => {
+  const { db } = database;
+  const { id } = await createOrganization(db, { slug: 'sums' });
+  const product = await createProduct(db, {
+    slug: 'sums',
+    creditPrice: '2',
+    creditEnforcement: 'warn',
+    subjectsSince: past,
+  });
+  await grant(db, id, product.id);
+  await addGrant(db, id, { amount: '1000' }, new Date(service.clock.now()));
+  const [live, test] = [await createKey(db, id), await createKey(db, id, { livemode: false })];
+  const events = ['11:30', '12:30', '13:30'].map((time, i) =>
+    usageEvent('sums', `sum_${i}`, {
+      quantity: 5,
+      occurredAt: `2026-03-03T${time}:00Z`,
+      subject: i === 0 ? 'app-team' : 'web-team',
+    }),
+  );
+  expect((await sendUsage(service.url, live.secret, events)).status).toBe(202);
+  await sendUsage(service.url, test.secret, [usageEvent('sums', 'sum_of_test')]);
+  const get = async (query: string) => {
+    const { text } = await operator.browser.get(`/console/customers/sums/usage?${query}`, html);
+    return text.replaceAll(/\s+/g, ' ');
+  };
+  const sumsOf = async (query: string) => /id="events-title">.*?<\/h2>/.exec(await get(query))?.[0];
+  const at = (time: string) => encodeURIComponent(`3 Mar 2026 ${time}`);
+  expect(await sumsOf('mode=live')).not.toContain('credits');
+  expect(await sumsOf('from=2026-03-03&to=2026-03-03')).toContain('(3 events, 30 credits)');
+  expect(await sumsOf(`from=${at('12:00')}&to=${at('13:00')}`)).toContain('(1 event, 10 credits)');
+  expect(await sumsOf(`from=${at('12:30')}&to=2026-03-03`)).toContain('(2 events, 20 credits)');
+  expect(await sumsOf('subject=web-team')).toContain('(2 events, 20 credits)');
+  expect(await get(`from=${at('13:00')}&to=${at('12:00')}`)).toContain('Must be later than the start time.');
+  const subjects = '<option value="web-team"></option><option value="app-team"></option>';
+  expect(await get('subject=app')).toContain(`<datalist id="field-subject-values">${subjects}`);
+  expect(await get('subject=app')).toMatch(
+    /placeholder="exact value".*No events match. Enter the whole subject/,
+  );
+  const found = await get('idempotencyKey=sum');
+  expect(found.match(/data-tone="none">Test</g)).toHaveLength(1);
+  expect((await get('mode=test&idempotencyKey=sum')).match(/data-tone="info">Live</g)).toHaveLength(3);
+  const everywhere = 'href="/console/search?q=of+acme">Search all customers</a>';
+  for (const query of ['idempotencyKey=of+acme', 'event=of+acme'])
+    expect([query, (await get(query)).includes(everywhere)]).toEqual([query, true]);
+  const { text } = await operator.browser.get('/console/search?q=sum_of_test', html);
+  expect(text).toContain('test event of');
 });
 
 it('says in test mode that the customer’s figures are live', async () => {

@@ -76,11 +76,11 @@ export async function refreshMain(address, change = 'replaceState') {
       if (replacements === 1) setSwapped(false);
       return true;
     }
+    enhance(fresh, address);
     if (response.status === 400 && showRefusal(fresh, Idiomorph)) return true;
     const [main, next] = [document, fresh].map((page) => page.getElementById('main'));
     const isSameKind = [main, next].map((one) => one?.querySelector('[data-swap]') != null);
     if (!next || response.type === 'opaqueredirect' || isSameKind[0] !== isSameKind[1]) return false;
-    enhance(fresh, address);
     history[change](null, '', address);
     document.title = fresh.title;
     Idiomorph.morph(main, next, morphOptions);

@@ -21,6 +21,7 @@ import { accountOf } from '../credits/statements.js';
 import { toUseTrend } from '../dashboard/overview.js';
 import { toCap } from '../entitlements/caps.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
+import { readSubjectLimits } from '../entitlements/pages.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readEventPage } from '../events/events.js';
@@ -107,35 +108,19 @@ export const customerSummary: CustomerSummary = {
 };
 
 /** Live. Decimals are text, which keeps all their digits. */
-interface FactsRow {
-  orgId: string;
-  createdAt: string;
+interface FactsRow extends Record<'orgId' | 'createdAt' | 'burned' | 'pace' | 'today', string> {
+  firstAt: string | null;
+  lastEvent: string | null;
   plan:
-    | (Pick<Definition, 'grants' | 'trial'> & {
-        name: string;
-        anchor: string;
-        trialEndsAt: string | null;
-        grantedUntil: string;
-      })
+    | (Pick<Definition, 'grants' | 'trial'> &
+        Record<'name' | 'anchor' | 'grantedUntil', string> & { trialEndsAt: string | null })
     | null;
   /** The product with the largest share of its cap used; without caps, the one with the most usage. */
-  use: {
-    slug: string;
-    name: string;
-    metric: string;
-    used: string;
-    cap: string | null;
-    events: number;
-  } | null;
+  use: (Record<'slug' | 'name' | 'metric' | 'used', string> & { cap: string | null; events: number }) | null;
   /** Null without an account of credits. */
   account: BurnArrays | null;
-  burned: string;
-  pace: string;
-  today: string;
   paceProducts: string[] | null;
-  firstAt: string | null;
   isOlder: boolean;
-  lastEvent: string | null;
   isSharing: boolean;
   /** Burned until the same time of last month; null without trends. */
   burnedBefore: string | null;
@@ -378,28 +363,32 @@ const PANEL_PRODUCTS = 8;
 /** Nearest to the cap first, with 30 days of usage, and the latest problem with Stripe. */
 async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
   const now = new Date(clock.now());
+  const live = { orgId, livemode: true };
   const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode: true, limit: PANEL_PRODUCTS + 1 });
   const shown = inEffect.slice(0, PANEL_PRODUCTS);
   const period = lastDays(now);
   const productIds = shown.map(({ productId }) => productId);
   const limits = await readLimitViews(
     db,
-    shown.map(({ productId, usageMetric: metric }) => ({ orgId, productId, livemode: true, metric })),
+    shown.map(({ productId, usageMetric: metric }) => ({ ...live, productId, metric })),
     now.getTime(),
   );
-  const { events } = await readEventPage(db.orm, { orgId, productIds, livemode: true }, { limit: 5 });
+  const perSubject = await readSubjectLimits(db, live, shown, now.getTime());
+  const { events } = await readEventPage(db.orm, { ...live, productIds }, { limit: 5 });
   const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
   return {
     stripeProblem: await findStripeProblem(db.orm, 'org_id', orgId),
     sharers: await queryRows(db.orm)`
       ${sharers(sql`${orgId}::uuid`)} order by other.slug limit 5`,
     month: now,
+    monthEnd: new Date(monthRange(monthOf(now.getTime())).end),
     events: events.map(toEventView),
     hasMoreProducts: inEffect.length > PANEL_PRODUCTS,
     products: shown.map((product, i) => ({
       ...product,
       cap: toCap(product),
       limits: limits[i]!,
+      perSubject: perSubject[i]!,
       trend: toUseTrend(
         product.usageMetric,
         days.filter(({ productId }) => productId === product.productId),

@@ -7,17 +7,18 @@ import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../..
 import { groupBy } from '../../core/collections.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { parseInput } from '../../core/http/validate.js';
+import { z } from 'zod';
+import { dayField, minuteField, parseInput } from '../../core/http/validate.js';
 import { toAddress, toPager, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
-import { readQuery, requireDayOrder, tryQuery, type FormFields } from '../../core/pages/form.js';
+import { readQuery, tryQuery, type FormFields } from '../../core/pages/form.js';
 import { toNamedOptions } from '../../core/pages/format.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { DAY_MS } from '../../core/time.js';
-import { listEventsFrom, type EventRow } from '../events/event-queries.js';
+import { listEventsFrom, readEventSums, type EventRow } from '../events/event-queries.js';
 import { parseEventsRequest, readEventPage } from '../events/events.js';
 import { listRotations } from '../events/page-queries.js';
-import { modes, rangeSchemas, type Mode } from '../events/page-schema.js';
+import { modes, type Mode } from '../events/page-schema.js';
 import {
   chooseKey,
   chooseProduct,
@@ -32,10 +33,12 @@ import { toEventsCsv } from '../reports/csv.js';
 import { placeOf, readLookUp, toEventPanel, toEventView, type Typed } from '../reports/event-view.js';
 import { capitalise } from '../reports/report-view.js';
 import { DIMENSION, parseValues } from '../reports/report.js';
+import { listSubjectSums } from '../entitlements/queries.js';
 
 /** For a search by key. */
 const MAX_MATCHES = 20;
 const MAX_KEYS = 100;
+const SUBJECT_DAYS = 31;
 
 type EventDeps = ConsoleDeps & Pick<Context, 'log'>;
 
@@ -70,15 +73,20 @@ export function customerUsageChangePages(deps: EventDeps): Router {
   return router;
 }
 
+const hasTime = (typed: FormFields[string] | undefined) => /\d:\d\d/.test(String(typed));
+
+/** A day, which is meant as a whole, or a time of it. */
+const boundOf = (typed: FormFields[string] | undefined) =>
+  (hasTime(typed) ? minuteField : dayField.transform((day) => new Date(day))).optional();
+
 async function readRequest(deps: ConsoleDeps, { id }: Organization, query: FormFields) {
   const { orm } = deps.db;
   const { from, to, ...others } = query;
-  const days = parseInput(rangeSchemas.custom.partial(), { from, to });
-  requireDayOrder(days);
+  const bounds = parseInput(z.object({ from: boundOf(from), to: boundOf(to) }), { from, to });
   const request = parseEventsRequest({
     ...others,
-    from: days.from && `${days.from}T00:00`,
-    to: days.to && new Date(Date.parse(days.to) + DAY_MS).toISOString(),
+    from: bounds.from?.toISOString(),
+    to: bounds.to && new Date(bounds.to.getTime() + (hasTime(to) ? 0 : DAY_MS)).toISOString(),
   });
   const products = await readProducts({ orm, clock: deps.clock }, id, request.mode);
   const slug = products.length === 1 ? products[0]!.slug : request.product;
@@ -117,6 +125,8 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
   const own = result && { product: result.product?.slug ?? '' };
   const values = { product: '', mode, ...query, ...own };
   const fields = Object.fromEntries(Object.entries(values).filter(([name]) => kept.test(name))) as Query;
+  const scope = eventScopeOf(customer.id, result?.shown ?? products, mode);
+  const subjects = await listSubjectSums(orm, scope, deps.clock.now() - SUBJECT_DAYS * DAY_MS);
   const notices = { corrected: 'The event is corrected.' };
   const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };
   await renderCustomer(deps, req, res, page, customer, {
@@ -126,11 +136,13 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
     productOptions:
       products.length === 1 ? options : options && [{ value: '', label: 'All products' }, ...options],
     keyOptions: toKeyOptions(await listKeys(orm, customer.id, { limit: MAX_KEYS }), mode, result?.key),
+    dayOrTime: { title: 'A day, or a time like 29 Nov 2026 14:00' },
     countsSubjects: query.subject !== undefined || products.some((product) => product.countsSubjects),
+    subjects: [...new Set(subjects.map(({ subject }) => subject))],
     showsCredits: true,
     ...(result
       ? await readList(deps, customer, result, { query, fields, typed })
-      : { filters: [], days: undefined }),
+      : { filters: [], days: undefined, isNarrowed: true }),
   });
 }
 
@@ -148,16 +160,20 @@ function toKeyOptions(listed: KeyRow[], mode: Mode, chosen: KeyRow | undefined) 
 async function readList(
   { db: { orm } }: ConsoleDeps,
   customer: Organization,
-  { request, shown, part, values }: Awaited<ReturnType<typeof readRequest>>,
+  { request, shown, part, values, products }: Awaited<ReturnType<typeof readRequest>>,
   { query, fields, typed }: { query: FormFields; fields: Query; typed: Typed | undefined },
 ) {
   const base = addressOf(customer.slug);
   const path = `${base}/usage`;
-  const { mode, idempotencyKey, cursor } = request;
+  const { mode, idempotencyKey, cursor, from, to } = request;
   const isSearched = idempotencyKey !== undefined;
+  const scope = eventScopeOf(customer.id, shown, mode);
+  const narrows = (name: string) =>
+    kept.test(name) && name !== 'mode' && (name !== 'product' || products.length > 1);
+  const isNarrowed = isSearched || Object.keys(query).some(narrows);
   const { events, nextCursor, searchedTo } = isSearched
     ? { events: await listEventsFrom(orm, customer.id, idempotencyKey, MAX_MATCHES) }
-    : await readEventPage(orm, eventScopeOf(customer.id, shown, mode), { ...request, part });
+    : await readEventPage(orm, scope, { ...request, part });
   const narrow = (change: Query) => toAddress(path, { ...fields, ...change });
   const link = (change: Query) => narrow({ idempotencyKey, cursor, ...change });
   const lookUp = await readLookUp(orm, { orgId: customer.id, mode: undefined, subject: undefined }, query);
@@ -171,8 +187,8 @@ async function readList(
     };
   };
   const rights = { owner: 'This customer', showsKeys: true, mayCorrect: true } as const;
-  const around = { link, rows: events, hrefsOf, ...rights };
-  const panel = lookUp && toEventPanel(lookUp, around, query.correct, typed);
+  const panel =
+    lookUp && toEventPanel(lookUp, { link, rows: events, hrefsOf, ...rights }, query.correct, typed);
   return {
     filters: values.map(([name, value]) => ({
       name: capitalise(name),
@@ -180,23 +196,22 @@ async function readList(
       href: narrow({ [DIMENSION + name]: '' }),
     })),
     isSearched,
+    isNarrowed,
+    sums: isSearched || !isNarrowed ? undefined : await readEventSums(orm, scope, { part, from, to }),
     searchedTo: searchedTo === undefined ? undefined : new Date(searchedTo),
     csvHref: isSearched ? undefined : toAddress(`${path}.csv`, fields),
     days: groupBy(
-      events.map((event) => {
-        const view = toEventView(event);
-        return {
-          ...view,
-          isCurrent: event.idempotencyKey === lookUp?.wanted,
-          href: link({ event: event.idempotencyKey }),
-          keyHref: narrow({ key: event.apiKeyId }),
-          subjectHref: narrow({ subject: event.subject }),
-          values: view.dimensions.map(([name, value]) => ({
-            text: `${name}: ${value}`,
-            href: narrow({ product: event.productSlug, [DIMENSION + name]: value }),
-          })),
-        };
-      }),
+      events.map(toEventView).map((event) => ({
+        ...event,
+        isCurrent: event.idempotencyKey === lookUp?.wanted,
+        href: link({ event: event.idempotencyKey }),
+        keyHref: narrow({ key: event.apiKeyId }),
+        subjectHref: narrow({ subject: event.subject }),
+        values: event.dimensions.map(([name, value]) => ({
+          text: `${name}: ${value}`,
+          href: narrow({ product: event.productSlug, [DIMENSION + name]: value }),
+        })),
+      })),
       ({ exactOccurredAt }) => exactOccurredAt.slice(0, 10),
     ),
     panel,

@@ -43,7 +43,7 @@ export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember
         hits: events.map((event) => ({
           href: toAddress('/dashboard/usage', { event: event.idempotencyKey }),
           name: event.idempotencyKey,
-          note: `${formatDecimal(currentQuantity(event))} ${formatUnit(currentQuantity(event), event.metric)} of ${event.productName}, ${formatDay(new Date(event.occurredAt))}`,
+          note: `${formatDecimal(currentQuantity(event))} ${formatUnit(currentQuantity(event), event.metric)} of ${event.productName}, ${formatDay(new Date(event.occurredAt))}${event.livemode ? '' : ', test'}`,
         })),
       },
     ];
@@ -73,7 +73,7 @@ export function createMeteringOperatorFinder({ db }: Pick<Context, 'db'>): FindF
         hits: events.map(({ slug, name, key, mode }) => ({
           href: toAddress(`/console/customers/${slug}/usage`, { mode, event: key }),
           name: key,
-          note: `of ${name}`,
+          note: `${mode === 'test' ? 'test event of' : 'of'} ${name}`,
         })),
       },
     ];

@@ -12,10 +12,11 @@ import { monthOf, monthRange } from '../../core/time.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { readViewQuery, requirePage, viewerOf, type Viewer } from '../../accounts/portal/viewer.js';
 import { toCap } from './caps.js';
+import { startOfWindow } from './limits.js';
 import { nameWindow } from '../window-name.js';
 import { listFeatures } from './features.js';
 import { readLimitViews } from './limit-view.js';
-import { listBalances, type BalanceRow } from './queries.js';
+import { listBalances, listSubjectSums, type BalanceRow } from './queries.js';
 
 const PAGE_SIZE = 50;
 
@@ -73,27 +74,28 @@ export async function readGrantsView(
   const limited = grants.filter(({ hasLimits, perSubject }) =>
     subject === undefined ? hasLimits : perSubject !== null,
   );
+  const scope = { orgId, livemode: mode !== 'test' };
   const subjects = limited.map(({ productId, usageMetric: metric }) => ({
-    orgId,
+    ...scope,
     productId,
-    livemode: mode !== 'test',
     metric,
     subject,
   }));
   const limits = await readLimitViews(db, subjects, now.getTime());
+  const perSubject = await readSubjectLimits(db, scope, grants, now.getTime());
   const { start, end } = monthRange(period);
   return {
     periodStart: new Date(start),
     periodEnd: new Date(end),
     grants: grants
-      .map((grant) => ({
+      .map((grant, i) => ({
         ...grant,
         features: listFeatures(grant.features),
         startsAt: new Date(grant.startsAt),
         endsAt: grant.endsAt === null ? null : new Date(grant.endsAt),
         state: stateOf(grant, now),
         limits: limits[limited.indexOf(grant)] ?? [],
-        perSubject: toSubjectLimits(grant.perSubject),
+        perSubject: perSubject[i]!,
         live: toModeBalance(mode === 'test' ? grant.testUsed : grant.liveUsed, grant.unitCap),
         test: mode ? undefined : toModeBalance(grant.testUsed, grant.unitCap),
         usageHref: toAddress(`${home}/usage`, { product: grant.productSlug, mode }),
@@ -107,12 +109,25 @@ export async function readGrantsView(
 const useOf = (grant: { state: string; live: { share?: number }; limits: readonly { share: number }[] }) =>
   grant.state === 'live' ? Math.max(grant.live.share ?? 0, ...grant.limits.map(({ share }) => share)) : -1;
 
-export const toSubjectLimits = (limits: BalanceRow['perSubject']) =>
-  (limits ?? []).map(({ quantity, window, enforcement }) => ({
-    quantity,
-    window: nameWindow(window),
-    isBlock: enforcement === 'block',
-  }));
+/** By product. Each with the subject that has used the most of it. */
+export const readSubjectLimits = (
+  db: Database,
+  scope: { orgId: string; livemode: boolean },
+  products: readonly Pick<BalanceRow, 'productId' | 'usageMetric' | 'perSubject'>[],
+  nowMs: number,
+) =>
+  Promise.all(
+    products.map(({ productId, usageMetric, perSubject }) =>
+      Promise.all(
+        (perSubject ?? []).map(async ({ quantity, window, enforcement }) => {
+          const since = startOfWindow(window, nowMs);
+          const sums = await listSubjectSums(db.orm, { ...scope, productIds: [productId] }, since);
+          const highest = sums.find(({ metric }) => metric === usageMetric);
+          return { quantity, window: nameWindow(window), isBlock: enforcement === 'block', highest };
+        }),
+      ),
+    ),
+  );
 
 function stateOf({ kind, startsAt, endsAt, isArchived }: BalanceRow, now: Date) {
   if (isArchived) return 'archived';

@@ -224,3 +224,17 @@ export const listDimensions = (orm: Orm, slugs: string[]): Promise<Pick<Product,
     .select({ slug: products.slug, dimensions: products.dimensions })
     .from(products)
     .where(inArray(products.slug, slugs));
+
+/** From the five-minute slot in which a time lies, the largest first. */
+export const listSubjectSums = (
+  orm: Orm,
+  { orgId, productIds, livemode }: { orgId: string; productIds: readonly string[]; livemode: boolean },
+  sinceMs: number,
+): Promise<{ subject: string; metric: string; quantity: string }[]> =>
+  selectRows(
+    orm,
+    sql`select subject, metric, trim_scale(sum(quantity))::text as quantity from usage_subjects
+    where org_id = ${orgId}::uuid and product_id = any(${textArray(productIds)}::uuid[]) and livemode = ${livemode}
+      and slot >= date_bin('5 minutes', ${new Date(sinceMs).toISOString()}::timestamptz, timestamptz '2000-01-01 00:00:00+00')
+    group by 1, 2 order by sum(quantity) desc, 1 limit 100`,
+  );

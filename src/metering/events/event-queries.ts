@@ -179,6 +179,29 @@ export const listMatches = (
 export const listEvents = (orm: Orm, scope: EventScope, range: EventRange): Promise<EventRow[]> =>
   selectRows(orm, selectEvents(scope, range));
 
+/** The number of matching events and their credits. At most `most` events are examined, and `isCut` says whether that is all. */
+export const selectEventSums = (
+  { orgId, productIds, livemode }: EventScope,
+  { part, from = '-infinity', to = 'infinity' }: Pick<EventRange, 'from' | 'to'> & { part: Narrowing },
+  most = 10_000,
+): SQL => sql`
+  select count(*)::int as count, trim_scale(coalesce(sum(coalesce(c.quantity, e.quantity) * e.credit_price), 0))::text as credits,
+    coalesce(bool_or(e.is_cut), false) as "isCut"
+  from (
+    select *, count(*) over () = ${most} as is_cut from (
+      select u.* from unnest(${textArray(productIds)}::uuid[]) as asked (product) cross join lateral (
+        select * from usage_events where org_id = ${orgId}::uuid and product_id = asked.product and livemode = ${livemode}
+          and occurred_at >= ${from}::timestamptz and occurred_at < ${to}::timestamptz order by occurred_at desc limit ${most}
+      ) u limit ${most}
+    ) u
+  ) e left join lateral (
+    select quantity from usage_corrections
+    where org_id = ${orgId}::uuid and idempotency_key = e.idempotency_key and occurred_at = e.occurred_at order by number desc limit 1
+  ) c on true where ${isOfPart(part)}`;
+
+export const readEventSums = async (orm: Orm, ...query: Parameters<typeof selectEventSums>) =>
+  (await selectRow<{ count: number; isCut: boolean; credits: string }>(orm, selectEventSums(...query)))!;
+
 export type ArchivedEvents = NonNullable<Awaited<ReturnType<typeof findArchived>>>;
 
 interface ArchivedRow {

@@ -6,6 +6,7 @@ import {
   selectArchived,
   selectCorrectionCount,
   selectEvent,
+  selectEventSums,
   selectEvents,
   selectEventsFrom,
   selectEventsOf,
@@ -158,6 +159,7 @@ function statements(): Record<string, SQL> {
       after,
       match: { apiKeyIds: [orgId], subject: 'u-1', where: [{ place: 1, value: 'a' }], scan: 200 },
     }),
+    'sums of events': selectEventSums(events, { ...bounds, part: { subject: 'u-1' } }, 200),
     // Uses a smaller limit than a real export, because with the real limit a full scan of this smaller table would be
     // cheaper than the index.
     'export of events': selectEvents(events, {
@@ -248,6 +250,7 @@ it.each([
   'events of a time',
   'test events',
   'events that match',
+  'sums of events',
   'export of events',
   'sums of all products',
   'entries of a statement',
