@@ -490,12 +490,18 @@ it.each([
   const [list, ticket, ...rows] = await Promise.all(
     ['.desk-list', '.desk-ticket', '.desk-facts', '.desk-orders'].map(boxOf),
   );
-  for (const { x, width } of rows) {
-    expect(x).toBeCloseTo(list!.x);
-    expect(x + width).toBeCloseTo(ticket!.x + ticket!.width);
-  }
   const market = await boxOf('.desk-market > .card:last-child');
-  expect(market.y + market.height).toBeGreaterThanOrEqual(ticket!.y + ticket!.height - 1);
+  const isWide = viewport.width === 1920;
+  for (const [i, { x, width }] of rows.entries()) {
+    expect(x).toBeCloseTo(list!.x);
+    // On a wide screen, positions begin below the market, also beside a long ticket.
+    const last = isWide && i === 1 ? market : ticket!;
+    expect(x + width).toBeCloseTo(last.x + last.width);
+  }
+  if (!isWide) expect(market.y + market.height).toBeGreaterThanOrEqual(ticket!.y + ticket!.height - 1);
+  const [ladder, book] = [await boxOf('.ladder'), await boxOf('.desk-market .book')];
+  if (isWide) expect(book.x).toBeGreaterThan(ladder.x + ladder.width);
+  expect(isWide ? book.y : ladder.y + ladder.height).toBeLessThanOrEqual(isWide ? ladder.y + 1 : book.y);
   const tables = await page.locator('.views summary').filter({ visible: true }).all();
   const places = await Promise.all(tables.map(async (table) => (await table.boundingBox())!.y));
   expect(new Set(places).size).toBe(1);
@@ -520,9 +526,16 @@ it('at 1280×800, all brackets and the button of a resting order are in view', a
     return y + height;
   };
   expect(await bottomOf(page.locator('.ladder tr').last())).toBeLessThan(800);
-  const tabs = await page.locator('.event-choices > nav').all();
-  const tops = await Promise.all(tabs.slice(0, 2).map(async (row) => (await row.boundingBox())!.y));
-  expect(tops[0]).toBe(tops[1]);
+  // The book begins in view, because the switches are beside the title and the signals beside the charts.
+  expect(await bottomOf(page.locator('.desk-market .book tbody tr').first())).toBeLessThan(800);
+  const isBeside = async (first: string, second: string) => {
+    const [a, b] = await Promise.all([first, second].map((each) => page.locator(each).first().boundingBox()));
+    return a!.y < b!.y + b!.height && b!.y < a!.y + a!.height && a!.x + a!.width <= b!.x;
+  };
+  expect(await isBeside('.desk-city', '.event-choices > nav')).toBe(true);
+  expect(await isBeside('.event-choices > nav', '.event-choices > nav + nav')).toBe(true);
+  expect(await isBeside('.event-choices', '.watch .button')).toBe(true);
+  expect(await isBeside('.signal-line', '.views > .tabs')).toBe(true);
   await page.getByLabel('Order type').selectOption('good_till_time');
   await expect
     .poll(() => page.locator('[data-place] [name=timeInForce]').inputValue())
@@ -550,6 +563,8 @@ it('at 1280×800, all brackets and the button of a resting order are in view', a
   await expect.poll(() => level.locator('.ask').first().innerText()).toContain('99¢');
   const order = page.locator('.ladder .held').getByRole('link', { name: /^1 order/ });
   expect(await order.getAttribute('href')).toMatch(/portfolio\/orders\//);
+  const outcome = page.locator('.ladder tr', { has: page.getByRole('link', { name: /^1 order/ }) });
+  expect((await outcome.boundingBox())!.height).toBeLessThan(36);
   // Sizes stand beside their prices at every width.
   await page.setViewportSize({ width: 1920, height: 1080 });
   const [size, cost] = ['.bid.size span', '.bid.price a'].map((name) => book.locator(name).first());
@@ -624,8 +639,35 @@ it('keys go through the opportunities, choose a side and list themselves', async
   await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Sell YES' }).waitFor();
   await page.keyboard.press('y');
   await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy YES' }).waitFor();
+  // Brackets open the neighbours in the table as a click does, also on keyboards that type them with AltGr.
+  await page.getByLabel('Contracts', { exact: true }).fill('3');
+  await page.getByRole('heading', { name: /^Buy 3 YES/ }).waitFor();
+  const names = page.locator('.ladder .bracket-name');
+  const readOutcomes = async () =>
+    names.evaluateAll((links) => links.map((link) => link.getAttribute('href')!));
+  await expect
+    .poll(async () => (await readOutcomes()).every((href) => href.includes('contracts=3')))
+    .toBe(true);
+  const outcomes = await readOutcomes();
+  const at = outcomes.findIndex((href) => href.includes(`/${ticker}?`));
+  const [forth, back] = at + 1 < outcomes.length ? [']', '['] : ['[', ']'];
+  const neighbour = outcomes[forth === ']' ? at + 1 : at - 1]!;
+  await page.keyboard.press(forth);
+  await page.waitForURL(`**${neighbour}`);
+  await page
+    .locator(`.ladder tr:has([aria-current]) a[href^="${neighbour.split('?')[0]}?"]`)
+    .first()
+    .waitFor();
+  expect(await page.getByLabel('Contracts', { exact: true }).inputValue()).toBe('3');
+  await page.evaluate(`document.activeElement.dispatchEvent(
+    new KeyboardEvent('keydown', { key: '${back}', ctrlKey: true, altKey: true, modifierAltGraph: true, bubbles: true }),
+  )`);
+  await page.waitForURL(`**/${ticker}?*`);
+  await page.keyboard.press('y');
+  await page.waitForURL(`**/${ticker}?side=yes*`);
+  await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy YES' }).waitFor();
   await page.keyboard.press('?');
-  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  await page.getByRole('dialog', { name: 'Keys' }).getByText('previous, next outcome').waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
   await page.keyboard.press('Escape');
   await page.keyboard.press('t');
@@ -678,6 +720,7 @@ it('typing replaces the number of a field that has just got the focus, and keys 
   expect(await headline.innerText()).toMatch(/^Buy 2 YES/);
   await page.keyboard.press('Enter');
   await page.locator('#review').getByText('Bought 2 YES for').waitFor();
+  expect((await page.locator('.positions tbody tr').boundingBox())!.height).toBeLessThanOrEqual(36);
   await page.keyboard.press('s');
   await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Sell YES' }).waitFor();
   await expect.poll(focused).toBe('field-contracts');
@@ -706,6 +749,15 @@ it('on a phone, the ticket of a chosen market comes first, and places its order'
   await place.click();
   await page.getByText(/^Bought 1 YES for/).waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
+  await page.goto('/dashboard/markets?show=orders');
+  const position = page.locator('.positions tbody tr');
+  const [name, profit, row] = await Promise.all(
+    [position.locator('.market-name > a'), position.locator('[data-label=Profit]'), position].map(
+      async (part) => (await part.boundingBox())!,
+    ),
+  );
+  expect(profit!.y).toBeLessThan(name!.y + name!.height);
+  expect(row!.height).toBeLessThan(95);
 });
 
 it('on a phone, a market without a chosen ticket leaves it out', async () => {
@@ -714,6 +766,25 @@ it('on a phone, a market without a chosen ticket leaves it out', async () => {
   await page.goto('/dashboard/markets?station=KMIA');
   expect(await page.locator('#ticket-head').isVisible()).toBe(false);
   expect(await page.locator('.ladder').isVisible()).toBe(true);
+  // One head names the figures of all outcomes, so that each takes little room.
+  await page.getByRole('columnheader', { name: 'Buy YES' }).waitFor();
+  const heights = await page
+    .locator('.ladder tbody tr')
+    .evaluateAll((rows) => rows.map((row) => row.getBoundingClientRect().height));
+  expect(Math.max(...heights)).toBeLessThanOrEqual(60);
+  const edgesOf = async (name: string) => {
+    const { x, y, width, height } = (await page.locator(name).first().boundingBox())!;
+    return { right: x + width, top: y, bottom: y + height };
+  };
+  expect((await edgesOf('.freshness')).top).toBeLessThan((await edgesOf('h1')).bottom);
+  // The days are on one line, which shows the chosen one.
+  await page.getByRole('navigation', { name: 'Days' }).getByRole('link').last().click();
+  await page.locator('nav[aria-label=Days] li:last-child [aria-current]').waitFor();
+  const [days, day] = await Promise.all(
+    ['.event-choices', 'nav[aria-label=Days] [aria-current]'].map(edgesOf),
+  );
+  expect(day!.right).toBeLessThanOrEqual(days!.right + 1);
+  expect(day!.top).toBeLessThan((await edgesOf('nav[aria-label=Kinds]')).bottom);
 });
 
 it.each([1180, 1280, 1366])('at %i px, a ladder with every edge is within its card', async (width) => {

@@ -236,7 +236,7 @@ function tick() {
   tickAges(document);
 }
 
-/** The list scrolls to the chosen market, and a switch whose chart is gone goes back to the first chart. */
+/** The list and the days scroll to the chosen market, and a switch whose chart is gone goes back to the first chart. */
 function showChosen() {
   const list = document.querySelector('.opportunities');
   const { offsetTop = 0, offsetHeight = 0 } = list?.querySelector('[aria-current]') ?? {};
@@ -245,6 +245,8 @@ function showChosen() {
     const rows = [...list.querySelectorAll('h3, a')].map((row) => row.offsetTop);
     list.scrollTop = rows.find((top) => top > offsetTop - list.clientHeight / 2);
   }
+  const [days, day] = ['.event-choices', '.event-choices nav:last-child [aria-current]'].map((part) => document.querySelector(part));
+  if (day) days.scrollLeft += Math.max(0, day.getBoundingClientRect().right - days.getBoundingClientRect().right);
   const views = [...document.querySelectorAll('[name=view]')];
   if (views[0] && !views.some(({ checked }) => checked)) views[0].checked = true;
 }

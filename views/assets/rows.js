@@ -11,7 +11,9 @@ export function rowKeys() {
   document.querySelector(`[data-rows] a[href="${CSS.escape(history.state?.row ?? '')}"]`)?.focus({ preventScroll: true });
   document.addEventListener('keydown', (event) => {
     const { key, target } = event;
-    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    // Many European keyboards type brackets with AltGr.
+    const isCommand = (event.ctrlKey || event.metaKey || event.altKey) && !event.getModifierState('AltGraph');
+    if (event.defaultPrevented || isCommand) return;
     if (target.closest('select, textarea, [contenteditable], input:not([type=radio], [type=checkbox], [type=number])')) return;
     if (document.querySelector('dialog[open], details[data-menu][open]')) return;
     const shortcut = document.querySelector(`[aria-keyshortcuts="${CSS.escape(key)}"]`);

@@ -271,9 +271,9 @@ export function summarize(
   const parts = [
     positions.length > 0 &&
       `${formatCount(positions.length, 'position')} ${worth.filter(Boolean).join(', ')}`,
-    open > 0 && formatCount(open, 'open order'),
+    open > 0 && formatCount(open, 'order'),
   ].filter(Boolean);
-  return parts.length === 0 ? '' : [...parts, `free cash ${formatMoney(cash)}`].join(' · ');
+  return parts.length === 0 ? '' : [...parts, `cash ${formatMoney(cash)}`].join(' · ');
 }
 
 /** Null amounts if one is not known. */

@@ -111,6 +111,12 @@ export function statusOf(market: ListedMarket) {
 export const hrefOf = (ticker: string, composed: ComposedOrder | undefined): string =>
   ticker === composed?.ticker ? composed.href : ticketAddress(ticker, { contracts: composed?.size });
 
+/** By ticker: the keys of the outcomes beside the chosen one, or of the first. */
+export function toOutcomeKeys(outcomes: readonly { ticker: string }[], chosen: string | undefined) {
+  const at = outcomes.findIndex(({ ticker }) => ticker === chosen);
+  return new Map([[outcomes[at - 1]?.ticker, '['] as const, [outcomes[at + 1]?.ticker, ']'] as const]);
+}
+
 export const toQuoted = (
   market: ListedMarket,
   side: Side,

@@ -48,7 +48,7 @@ import { describePlaced } from './order-view.js';
 import { orderNotices } from './order-pages.js';
 import { describeUncalibrated, toOther, toOthers, toTabs } from './overview-view.js';
 import { signalsOf } from './signals-view.js';
-import { toBookRows, type OwnAccount } from './ladder.js';
+import { toBookRows, toOutcomeKeys, type OwnAccount } from './ladder.js';
 import { pickFields } from './ticket-form.js';
 import {
   findPaperCash,
@@ -238,6 +238,7 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
     const positions = toDeskPositions(facts.positions, snapshot, own.mayOrder, market ?? event);
     const ofEvent = positions.filter(({ eventTicker }) => eventTicker === event?.eventTicker);
     const ownOrders = toDeskOrders(orders, snapshot, own.mayOrder, market ?? event);
+    const other = market && !isPlaced(market) ? toOther(snapshot, market, own) : null;
     const { marketSource, forecasts, asOf } = snapshot;
     const page = { view: 'markets/desk', title: 'Markets', section: MARKETS_SECTION };
     await renderPage(context, req, res, page, {
@@ -245,7 +246,9 @@ const createDesk = (context: Context, deps: MarketsPagesDeps, tickets: ReturnTyp
       uncalibrated: describeUncalibrated(snapshot, event ? [event] : []),
       list,
       others,
-      other: market && !isPlaced(market) ? toOther(snapshot, market, own) : null,
+      other,
+      chosenTicker: market?.ticker,
+      outcomeKeys: toOutcomeKeys(event?.markets ?? other?.rows ?? [], market?.ticker),
       here:
         composed?.href ??
         (event ? addressOfEvent(event) : toAddress(overviewAddress(kind), { sort: asked.sort })),

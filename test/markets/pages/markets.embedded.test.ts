@@ -926,8 +926,8 @@ it('cash and positions belong to the viewer’s Organization', async () => {
   const own = await pages(owner.browser);
   expect(own).not.toContain('77 YES');
   // Beside the heading, with a link to the table.
-  expect(theirs).toMatch(/Markets 1 position \$[\d.]+, [+−]\$[\d.]+ · free cash \$123\.45/);
-  expect(own).not.toContain('free cash $');
+  expect(theirs).toMatch(/Keys\? 1 position \$[\d.]+, [+−]\$[\d.]+ · cash \$123\.45/);
+  expect(own).not.toContain('· cash $');
   expect(own).not.toContain('$123.45');
 });
 
@@ -1531,7 +1531,7 @@ describe('with calibrated forecasts and open gates', () => {
     open.clock.set(NOON);
     // A refresh that takes some seconds hides no signal.
     expect(current).toContain('Open the ticket');
-    expect(text).toContain('The prices have expired');
+    expect(text).toContain('No signal: the prices have expired.');
     expect(text).not.toContain('Open the ticket');
   });
 });
