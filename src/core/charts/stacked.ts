@@ -1,5 +1,5 @@
 import { addDecimals, sumDecimals } from '../decimal.js';
-import { formatDecimal, roundFigure, roundFigures } from '../pages/format.js';
+import { formatColumn, formatDecimal, roundFigure, roundFigures } from '../pages/format.js';
 import { formatTick, toChart } from './bars.js';
 import type { ChartTable } from './text.js';
 
@@ -89,12 +89,13 @@ export function toStackedChart(input: StackedInput) {
       ...(series.length > 1 ? [{ name: 'Total', values: totals }] : []),
       ...(before ? [before] : []),
     ].map(({ name, values }) => ({ name, values: steps.map((_, i) => values[i] ?? '0') }));
+    const formats = columns.map(({ values }) => formatColumn(values, formatDecimal));
     const rows = steps.flatMap(({ name, href }, i) => {
       const { value, estimate } = bars[i]!;
       const cells = columns.map(({ values }) => values[i]!);
       if (cells.every((cell) => cell === '0') && estimate === 0) return [];
       const estimated = hasEstimates ? [estimate > 0 ? formatEstimate(value + estimate) : ''] : [];
-      return [{ href, cells: [name, ...cells.map(formatDecimal), ...estimated] }];
+      return [{ href, cells: [name, ...cells.map((cell, at) => formats[at]!(cell)), ...estimated] }];
     });
     return {
       caption: title,

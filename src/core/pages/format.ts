@@ -28,12 +28,12 @@ export function formatQuantity(decimal: string | number | bigint): string {
 const decimalsOf = (decimal: string): number => decimal.split('.')[1]?.length ?? 0;
 
 /** Formats a column's numbers with as many decimals as the longest has. */
-export function formatColumn(column: readonly (string | undefined)[]): (decimal: string) => string {
+export function formatColumn(column: readonly (string | undefined)[], format = formatQuantity) {
   const most = Math.max(...column.map((decimal = '') => decimalsOf(decimal)), 0);
-  return (decimal) => {
+  return (decimal: string): string => {
     if (decimal === '0') return decimal;
     const point = most > 0 && !decimal.includes('.') ? '.' : '';
-    return formatQuantity(`${decimal}${point}${'0'.repeat(most - decimalsOf(decimal))}`);
+    return format(`${decimal}${point}${'0'.repeat(most - decimalsOf(decimal))}`);
   };
 }
 

@@ -70,7 +70,8 @@ export async function readUsageChart(db: ReportedDatabase, range: Range, chosen:
   const toSteps = (sums: readonly Sum[]) =>
     [...groupBy(sums, ({ start }) => start)].map(([start, own]) => ({ start, quantity: totalOf(own) }));
   const total = totalOf(rows);
-  const projection = toProjection([...toSteps(before?.rows ?? []), ...toSteps(rows)], period, now);
+  const days = months ? [] : [...toSteps(before?.rows ?? []), ...toSteps(rows)];
+  const projection = toProjection(days, period, now);
   const open = kinds.filter((kind) => (kind === 'product' ? metric === undefined : customer === undefined));
   const kind = open.find((one) => one === chosen.by) ?? open[0];
   const starts = months ?? stepsOf(period);
@@ -85,7 +86,7 @@ export async function readUsageChart(db: ReportedDatabase, range: Range, chosen:
     unit,
     total,
     before: before && toBeforeView(before, totalOf, total),
-    projected: projection && formatEstimate(projection.total),
+    projected: projection?.total && formatEstimate(projection.total),
     credits: metric !== undefined && hasCredits ? sumDecimals(rows.map(({ credits }) => credits)) : undefined,
     by: kind && labels[kind],
     stacks: (open.length > 1 ? open : []).map((one) => ({

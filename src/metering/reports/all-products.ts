@@ -14,9 +14,9 @@ import {
   type UsageProduct,
 } from '../events/page-queries.js';
 import type { PageDeps } from './choices.js';
-import { partPlaces, readBurns, readEventSteps } from './credits/queries.js';
+import { partPlaces, readBurns } from './credits/queries.js';
 import { capsOf, toCap } from '../entitlements/caps.js';
-import { includes, readBefore, stepsOf, type Period } from './period.js';
+import { includes, periodBefore, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
 import {
   capitalise,
@@ -27,7 +27,7 @@ import {
   toChosen,
   toUsageChart,
 } from './report-view.js';
-import { findObstacle, type UsageReport, type UsageRequest } from './report.js';
+import { capMonthOf, readAllEventSteps, type UsageReport, type UsageRequest } from './report.js';
 
 type Sum = ProductSum & { credits: string };
 
@@ -87,9 +87,9 @@ async function readSubjectCredits(
   const found = await Promise.all(
     priced.map(async ({ id: productId, usageMetric: metric }) => {
       const scope = { orgId, productId, livemode };
-      if (await findObstacle(orm, scope, period)) return undefined;
-      const steps = await readEventSteps(orm, scope, { ...period, metric, place, limit: MAX_POINTS }, part);
-      return steps && steps.length < MAX_POINTS ? steps.map((step) => ({ ...step, productId })) : undefined;
+      const query = { ...period, metric, place, limit: MAX_POINTS };
+      const steps = await readAllEventSteps(orm, scope, query, part);
+      return steps?.map((step) => ({ ...step, productId }));
     }),
   );
   return found.every((steps) => steps !== undefined) ? found.flat() : undefined;
@@ -107,21 +107,22 @@ export async function readAllProducts(
   const now = new Date(clock.now());
   const priced = await readPriced(orm, id, products, period, { showsCredits, part });
   const sums = priced ?? (await readPriced(orm, id, products, period, { showsCredits: false, part }))!;
-  const isPriced = showsCredits && (!part || sums.some(({ credits }) => credits !== '0'));
+  const isExplained = showsCredits && priced !== undefined;
   const before = await readBefore(period, now, (range) =>
-    readPriced(orm, id, products, range, { showsCredits: isPriced, part }),
+    readPriced(orm, id, products, range, { showsCredits: isExplained, part }),
   );
-  const unit: Unit = [...sums, ...(before?.rows ?? [])].some(({ credits }) => credits !== '0')
-    ? 'credits'
-    : 'events';
+  // A filter that finds nothing keeps the measure.
+  const burns = part && isExplained && sums.length === 0 ? await readBurns(orm, id, period) : [];
+  const hasCredits =
+    [...sums, ...(before?.rows ?? [])].some(({ credits }) => credits !== '0') ||
+    burns.some(({ burned, returned }) => burned !== returned);
+  const unit: Unit = hasCredits ? 'credits' : 'events';
   const totalOf = (list: readonly Sum[]) => sumOf(list, unit);
-  const isWholeMonth = period.range === 'month' && !part;
-  const rows = products
-    .map((product) => {
+  const capped = await readCaps(orm, id, products, { period, sums, part }, now);
+  const rows = capped
+    .map(({ product, cap }) => {
       const isOf = ({ productId }: Sum) => productId === product.id;
       const own = sums.filter(isOf);
-      const usedThisMonth = sumOf(own, 'quantity');
-      const cap = isWholeMonth ? toCap({ unitCap: product.unitCap, usedThisMonth }) : undefined;
       return { product, own, quantity: totalOf(own), earlier: before?.sameRows.filter(isOf) ?? [], cap };
     })
     .filter(({ own, earlier }) => own.length > 0 || earlier.length > 0)
@@ -139,12 +140,13 @@ export async function readAllProducts(
     ...toChosen(request, key),
     csvHref: request.showsKeys ? linksOf(request)({}, `${request.path}.csv`) : undefined,
     isEmpty: sums.length === 0,
-    isHalved: part && request.showsKeys && products.some(({ countsSubjects }) => countsSubjects),
+    combined: part && request.showsKeys ? toCombined(products, request) : [],
     stacks,
     unit,
     total,
     before: before && toBeforeView(before, totalOf, total),
-    projected: projection && formatEstimate(projection.total),
+    isExplained,
+    projected: projection?.total && formatEstimate(projection.total),
     chart: toUsageChart({
       ...chartLinksOf(request),
       unit,
@@ -163,7 +165,7 @@ export async function readAllProducts(
       now,
     }),
     caps: capsOf(
-      rows.map(({ product: { slug, name, usageMetric }, cap }) => ({
+      capped.map(({ product: { slug, name, usageMetric }, cap }) => ({
         productSlug: slug,
         productName: name,
         usageMetric,
@@ -173,6 +175,31 @@ export async function readAllProducts(
     parts: rows.length > 0 ? [toPart(rows, unit, total, request)] : [],
   };
 }
+
+async function readCaps(
+  orm: Orm,
+  { orgId, livemode }: AccountId,
+  products: readonly UsageProduct[],
+  { period, sums, part }: { period: Period; sums: readonly ProductSum[]; part: Narrowing | undefined },
+  now: Date,
+) {
+  const month = part ? undefined : capMonthOf(period, now);
+  const range = { productIds: products.map((product) => product.id), livemode };
+  const ofMonth =
+    !month || month === period ? sums : await readProductSums(orm, orgId, { ...range, ...month });
+  return products.map((product) => {
+    const own = ofMonth.filter(({ productId }) => productId === product.id);
+    const usedThisMonth = sumOf(own, 'quantity');
+    return { product, cap: month && toCap({ unitCap: product.unitCap, usedThisMonth }) };
+  });
+}
+
+/** Products that an API key can be combined with subjects in, with the same filters. */
+export const toCombined = (products: readonly UsageProduct[], request: UsageRequest) =>
+  products
+    .filter(({ countsSubjects }) => countsSubjects)
+    .slice(0, 5)
+    .map(({ slug, name }) => ({ name, href: linksOf(request)({ product: slug, by: '' }) }));
 
 interface Whole {
   unit: Unit;
@@ -254,31 +281,33 @@ const MAX_EVENTS = 100_000;
 
 /** Over all products, by API key and by subject. Credits at the present prices are shown only if they add up to the total. */
 export async function readWholeParts(
-  { orm }: Pick<PageDeps, 'orm'>,
+  { orm, clock }: PageDeps,
   id: AccountId,
   products: readonly UsageProduct[],
   request: UsageRequest,
   { part, showsCredits }: Parameters<typeof readPriced>[4],
 ) {
-  const rows = request.isOfSubject
-    ? []
-    : await readProductParts(orm, id.orgId, {
-        productIds: products.map((product) => product.id),
-        livemode: id.livemode,
-        from: request.period.from,
-        to: request.period.to,
-        limit: MAX_PARTS,
-      });
-  const ofKind = (kind: ProductPart['kind']) => rows.filter((row) => row.kind === kind);
   const eventsOf = (list: readonly ProductPart[]) => sumDecimals(list.map(({ events }) => events));
-  const isReadable =
-    showsCredits && ofKind('subject').length > 0 && Number(eventsOf(ofKind('key'))) <= MAX_EVENTS;
-  const costs = isReadable ? await readSubjectCredits(orm, id, products, request.period) : undefined;
-  const bySubject = groupBy(costs ?? [], ({ value }) => value);
+  const readRange = async (range: Period) => {
+    const of = { productIds: products.map((product) => product.id), livemode: id.livemode };
+    const { from, to } = range;
+    const rows = await readProductParts(orm, id.orgId, { ...of, from, to, limit: MAX_PARTS });
+    const ofKind = (kind: ProductPart['kind']) => rows.filter((row) => row.kind === kind);
+    const isReadable =
+      showsCredits && ofKind('subject').length > 0 && Number(eventsOf(ofKind('key'))) <= MAX_EVENTS;
+    const costs = isReadable ? await readSubjectCredits(orm, id, products, range) : undefined;
+    return { ofKind, costs, credits: sumDecimals(rows.map((row) => row.credits ?? '0')) };
+  };
+  const same = periodBefore(request.period, new Date(clock.now()));
+  const [{ ofKind, costs, credits }, earlier] = await Promise.all([
+    readRange(request.period),
+    same && readRange(same),
+  ]);
   const link = linksOf(request);
-  return (report: Whole) => {
-    const credits = sumDecimals(rows.map((row) => row.credits ?? '0'));
-    const hasCredits = report.unit === 'credits' && (part || compareDecimals(credits, report.total) === 0);
+  return (report: Whole & { isExplained: boolean; before: Pick<Whole, 'total'> | undefined }) => {
+    const hasCredits = part
+      ? report.isExplained && credits !== '0'
+      : report.unit === 'credits' && compareDecimals(credits, report.total) === 0;
     return (['key', 'subject'] as const).flatMap((kind) => {
       const own = ofKind(kind);
       if (own.length === 0 || (kind === 'key' && !request.showsKeys)) return [];
@@ -287,18 +316,17 @@ export async function readWholeParts(
       const isChosen = (value: string) =>
         value === part?.subject || part?.apiKeyIds?.includes(value) === true;
       const isPriced = hasCredits && (kind === 'key' || costs !== undefined);
-      const amountOf = (list: readonly { credits: string | null; events: string }[]) =>
+      const amountOf = (list: readonly Amount[]) =>
         sumDecimals(list.map((row) => (isPriced ? (row.credits ?? '0') : row.events)));
+      const isOfEvents = kind === 'subject' && isPriced;
+      const toAmounts = (list: readonly Amount[]) =>
+        new Map([...groupBy(list, ({ value }) => value)].map(([value, of]) => [value, amountOf(of)]));
+      const amounts = toAmounts(isOfEvents ? costs! : own);
+      const isKnown = !isPriced || isOfEvents || part || earlier?.credits === report.before?.total;
+      const known = isOfEvents ? earlier?.costs : earlier?.ofKind(kind);
+      const before = known && report.before && isKnown ? toAmounts(known) : undefined;
       const sums = [...groupBy(own, ({ value }) => value)]
-        .map(([value, of]) => {
-          const isOfEvents = kind === 'subject' && isPriced;
-          return {
-            value,
-            of,
-            first: of[0]!,
-            quantity: amountOf(isOfEvents ? (bySubject.get(value) ?? []) : of),
-          };
-        })
+        .map(([value, of]) => ({ value, of, first: of[0]!, quantity: amounts.get(value) ?? '0' }))
         .sort((a, b) => compareDecimals(b.quantity, a.quantity));
       const ofKeys = amountOf(ofKind('key'));
       const listed = sumDecimals(sums.map(({ quantity }) => quantity));
@@ -321,6 +349,7 @@ export async function readWholeParts(
             href:
               kind === 'key' && keyName === null ? undefined : link({ [kind]: isChosen(value) ? '' : value }),
             quantity,
+            ...(before && changeSince(quantity, before.get(value))),
             ...(isPriced && { events: eventsOf(of) }),
           })),
           ...(rest.quantity === '0' ? [] : [rest]),
@@ -331,12 +360,14 @@ export async function readWholeParts(
 }
 
 const MAX_ROWS = 20;
+type Amount = Pick<ProductPart, 'credits' | 'events'> & { value: string | null };
+
 /** More than a page lists, in all products. */
 const MAX_PARTS = 2_000;
 
 type Unit = 'credits' | 'events';
 
-const sumOf = (list: readonly Sum[], what: Unit | 'quantity'): string =>
+const sumOf = <Name extends Unit | 'quantity'>(list: readonly Record<Name, string>[], what: Name): string =>
   sumDecimals(list.map((sum) => sum[what]));
 
 interface ProductRow {
@@ -355,7 +386,7 @@ function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request:
     columns: ['Quantity', unit === 'credits' ? 'Credits' : 'Events', `Share of ${unit}`],
     rows: rows.map(({ product, own, earlier, quantity, cap }) => ({
       cap,
-      capShare: product.unitCap && formatShare(sumOf(own, 'quantity'), product.unitCap),
+      capShare: cap && formatShare(cap.used, cap.unitCap),
       value: product.name,
       href: link({ product: product.slug, by: '' }),
       quantity: sumOf(own, 'quantity'),

@@ -7,30 +7,33 @@ import { eventColumns, exportEvents, type EventFilter } from '../events/events.j
 import type { UsageProduct } from '../events/page-queries.js';
 import type { Mode } from '../events/page-schema.js';
 import { eventScopeOf, scopeOf } from './choices.js';
-import { partPlaces, readEventSteps } from './credits/queries.js';
+import { partPlaces } from './credits/queries.js';
 import { listSeries } from './operator/queries.js';
 import { daysOf, toDateText, toPeriodQuery, type Period } from './period.js';
-import { findObstacle, type UsageReport } from './report.js';
+import { DIMENSION, readAllEventSteps, type UsageReport } from './report.js';
 
 /** Rows of a month are read at once. */
 const CHUNK_MS = 31 * DAY_MS;
 /** More than 31 days of thousands of keys. */
 const MAX_POINTS = 500_000;
 
-const columns = ['product', 'metric', 'mode', 'api_key_id', 'api_key_name', 'quantity', 'events', 'credits'];
+export type UsagePart = Pick<UsageReport, 'product' | 'metric' | 'request' | 'narrowing' | 'isMixed'> & {
+  /** Of the chart; undefined for API keys. */
+  by: string | undefined;
+};
 
-export type UsagePart = Pick<UsageReport, 'product' | 'metric' | 'request' | 'narrowing' | 'isMixed'>;
-
-/** One or several products by step and API key, or by step for a subject. */
+/** One or several products by step and by what the chart is divided by. */
 export function toUsageCsv(context: Context, orgId: string, parts: UsagePart[]): CsvFile {
-  const { product, request } = parts[0]!;
+  const { product, request, by } = parts[0]!;
   const { mode, period } = request;
+  const step = period.range === 'day' ? 'hour_utc' : 'day_utc';
+  const names = by === undefined ? ['api_key_id', 'api_key_name'] : [by === 'subject' ? by : DIMENSION + by];
   const { range: _range, ...query } = toPeriodQuery(period);
   const days = Object.values(query).length > 0 ? query : daysOf(period);
   const name = parts.length === 1 ? product.slug : 'all-products';
   return {
     filename: `usage-${name}-${mode}-${Object.values(days).join('-to-')}.csv`,
-    columns: [period.range === 'day' ? 'hour_utc' : 'day_utc', ...columns],
+    columns: [step, 'product', 'metric', 'mode', ...names, 'quantity', 'events', 'credits'],
     pieces: readAllRows(context, orgId, parts),
   };
 }
@@ -42,49 +45,55 @@ async function* readAllRows(context: Context, orgId: string, parts: UsagePart[])
 async function* readRows(
   { db }: Context,
   orgId: string,
-  { product, metric, request, narrowing, isMixed }: UsagePart,
+  { product, metric, request, narrowing, isMixed, by }: UsagePart,
 ): AsyncGenerator<CsvCell[][]> {
   const { mode, period, subject } = request;
   const isDay = period.range === 'day';
   const scope = scopeOf(orgId, product, mode);
   const names = await listKeyNames(db.orm, orgId);
+  const ofKeys = by === undefined;
+  const whole = subject === undefined ? partPlaces.key : undefined;
+  const place = ofKeys ? whole : product.dimensions.indexOf(by) + 1;
+  const isSubject = by === 'subject';
+  const { apiKeyIds, where } = narrowing;
+  const isStored = ofKeys ? !isMixed : isSubject ? !apiKeyIds && !where?.length : subject === undefined;
   const listPoints = async (chunk: Period) => {
     const points = await listSeries(db, {
       ...scope,
       ...chunk,
       granularity: isDay ? 'hour' : 'day',
-      isByKey: subject === undefined,
-      apiKeyIds: narrowing.apiKeyIds,
-      where: narrowing.where,
-      subjects: subject === undefined ? undefined : { only: subject },
+      isByKey: ofKeys && subject === undefined,
+      byDimension: ofKeys || isSubject ? undefined : place,
+      apiKeyIds,
+      where,
+      subjects:
+        subject !== undefined || (isSubject && product.countsSubjects) ? { only: subject } : undefined,
       limit: MAX_POINTS,
     });
     return points
-      .filter((point) => point.metric === metric && !point.isOther)
-      .map(({ start, apiKeyId = null, quantity, events }) => {
-        return { start: Date.parse(start), value: apiKeyId, quantity, events, credits: null };
+      .filter((point) => point.metric === metric && !(ofKeys && point.isOther))
+      .map(({ start, isOther, apiKeyId = null, value = apiKeyId, quantity, events }) => {
+        const name = isOther ? 'All others' : value;
+        return { start: Date.parse(start), value: name, quantity, events, credits: null };
       });
   };
-  const place = subject === undefined ? partPlaces.key : undefined;
   for (let start = period.from.getTime(); start < period.to.getTime(); start += CHUNK_MS) {
     const to = new Date(Math.min(start + CHUNK_MS, period.to.getTime()));
     const chunk = { ...period, from: new Date(start), to };
-    const steps = (await findObstacle(db.orm, scope, chunk))
-      ? undefined
-      : await readEventSteps(db.orm, scope, { ...chunk, metric, place, limit: MAX_POINTS }, narrowing);
-    if (isMixed && !steps) throw new Error('The events of a subject could not be read in time.');
+    const query = { ...chunk, metric, place, limit: MAX_POINTS };
+    const steps = await readAllEventSteps(db.orm, scope, query, narrowing);
+    if (!isStored && !steps) throw new Error('The events of a part could not be read in time.');
     const points = steps ?? (await listPoints(chunk));
     yield points
       .toSorted((a, b) => a.start - b.start)
-      .map(({ start, value: apiKeyId, quantity, events, credits }) => {
+      .map(({ start, value, quantity, events, credits }) => {
         const at = new Date(start);
         return [
           isDay ? at : toDateText(at),
           product.slug,
           metric,
           mode,
-          apiKeyId,
-          apiKeyId && (names.get(apiKeyId) ?? 'Operator'),
+          ...(ofKeys ? [value, value && (names.get(value) ?? 'Operator')] : [value || null]),
           new ExactNumber(quantity),
           new ExactNumber(events),
           credits === null ? null : new ExactNumber(credits),

@@ -52,7 +52,7 @@ export async function readEvents(
     isOpen: [cursor, request.hour, request.event].some((choice) => choice !== undefined),
     isLive: cursor === undefined && includes(period, now),
     refreshHref: `${link({ event: request.event })}#events`,
-    csvHref: request.showsKeys && products.length === 1 ? link({}, `${request.path}/events.csv`) : undefined,
+    csvHref: request.showsKeys ? link({}, `${request.path}/events.csv`) : undefined,
   };
 }
 

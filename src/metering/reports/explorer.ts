@@ -1,3 +1,4 @@
+import { formatEstimate } from '../../core/charts/stacked.js';
 import { addDecimals, compareDecimals, sumDecimals } from '../../core/decimal.js';
 import type { Viewer } from '../../accounts/portal/viewer.js';
 import type { Context } from '../../core/http/context.js';
@@ -10,7 +11,7 @@ import { accountOf, chooseProduct, MAX_PRODUCTS, scopeOf } from './choices.js';
 import { readAccountView } from './credits/pages.js';
 import { partPlaces, readEventParts, readHasCredits, type EventPart } from './credits/queries.js';
 import { readEvents } from './event-view.js';
-import { listSeries } from './operator/queries.js';
+import { listSeries, type SeriesPoint } from './operator/queries.js';
 import { changeSince, linksOf, toReportView } from './report-view.js';
 import { isOfAll, readNarrowing, readReport, type UsageReport, type UsageRequest } from './report.js';
 
@@ -35,7 +36,7 @@ export async function readExplorer(
       ? []
       : await Promise.all([
           readAll(context, viewer, shown, request, now, { key, part: ofPart }),
-          readWholeParts(db, accountOf(orgId, request.mode), shown, request, {
+          readWholeParts({ orm: db.orm, clock }, accountOf(orgId, request.mode), shown, request, {
             part: ofPart,
             showsCredits: viewer.shows('credits'),
           }),
@@ -82,12 +83,13 @@ async function readProduct(
   const { db, clock } = context;
   const { orgId } = viewer;
   const read = await readReport({ orm: db.orm, clock, db }, orgId, product, request);
+  const { projection } = read;
   const split = openSplit(context, viewer, read);
   const own = await split.read?.(read.narrowing);
   const ofKeys = read.key ? await split.read?.({ ...read.narrowing, apiKeyIds: undefined }) : own;
   const { keys, ...report } = toReportView(read, now);
-  const byKey = keys.map((part) => (split.isPriced ? withCosts(part, ofKeys, partPlaces.key) : part));
-  const ofEachKey = own?.filter(({ place }) => place === partPlaces.key);
+  const byKey = keys.map((part) => (split.isPriced && ofKeys ? rankKeys(part, ofKeys) : part));
+  const credits = split.isPriced && own ? sumDecimals(ofEachKey(own).map((part) => part.credits)) : undefined;
   const ofValues = await readParts(context, orgId, read, own, split);
   const subjects = ofValues.find(({ place }) => place === partPlaces.subject)?.rows ?? [];
   const { holds, limits } = await readHeld(context, orgId, read, subjects, now);
@@ -97,7 +99,12 @@ async function readProduct(
     report: {
       ...report,
       caps: { nearCap, overCap },
-      credits: split.isPriced ? ofEachKey && sumDecimals(ofEachKey.map(({ credits }) => credits)) : undefined,
+      credits,
+      /** At the average price so far. */
+      projectedCredits:
+        projection?.total &&
+        Number(credits) > 0 &&
+        formatEstimate((projection.total / projection.used) * Number(credits)),
       unsplit:
         !read.isWhole && product.countsSubjects && !own ? (read.unsplit ?? 'so many events') : undefined,
     },
@@ -145,7 +152,8 @@ async function readHeld(
   return { limits, holds };
 }
 
-const SHOWN_PARTS = 20;
+/** With all others. */
+const SHOWN_PARTS = 21;
 
 /** Reads credits, and a subject's usage in other parts, from the events. Undefined if it is not wanted or not possible. */
 function openSplit(
@@ -161,21 +169,22 @@ function openSplit(
   return { isPriced, read: isWanted && !unsplit ? read : undefined };
 }
 
-/** Adds a column of credits. A part that is not among the dearest has no number of its own. */
-function withCosts<T extends { rows: { id: string | null; isOther?: boolean | undefined }[] }>(
-  part: T,
-  costs: EventPart[] | undefined,
-  place: number,
-) {
-  if (!costs) return part;
-  const own = costs.filter((cost) => cost.place === place);
-  const least = own.some(({ isOther, credits }) => isOther && credits !== '0') ? undefined : '0';
+const ofEachKey = (costs: EventPart[]) => costs.filter(({ place }) => place === partPlaces.key);
+const pricedColumns = ['Quantity', 'Credits', 'Share of credits'];
+
+/** By credits. A key that is not among the dearest has no number of its own. */
+function rankKeys<T extends { rows: { id: string | null }[] }>(part: T, costs: EventPart[]) {
+  const own = ofEachKey(costs);
+  const whole = sumDecimals(own.map(({ credits }) => credits));
   const rows = part.rows.map((row) => {
-    const cost = own.find(({ isOther, value }) => (row.isOther ? isOther : value === row.id));
-    return { ...row, credits: cost?.credits ?? least };
+    const credits = own.find(({ value }) => value === row.id)?.credits;
+    return { ...row, credits, share: credits === undefined ? '–' : formatShare(credits, whole) };
   });
-  return { ...part, rows, columns: ['Quantity', 'Credits', 'Share'] };
+  rows.sort((a, b) => compareDecimals(b.credits ?? '0', a.credits ?? '0'));
+  return { ...part, rows, columns: pricedColumns };
 }
+
+type Row = Pick<SeriesPoint, 'value' | 'isOther' | 'quantity' | 'events'> & { credits?: string };
 
 /** Also the values that a filter leaves out, so that a click changes it. */
 async function readParts(
@@ -209,16 +218,20 @@ async function readParts(
       isByKey: false,
       limit: MAX_PARTS,
     };
-    const rows = isStored
-      ? (await listSeries(db, range)).filter((row) => row.metric === metric)
-      : (ofEvents ?? []).filter((part) => part.place === place && (part.value !== '' || !isSubject));
+    const priced = split.isPriced && ofEvents;
+    const rows: Row[] =
+      isStored && !priced
+        ? (await listSeries(db, range)).filter((row) => row.metric === metric)
+        : (ofEvents ?? []).filter((part) => part.place === place && (part.value !== '' || !isSubject));
     if (!rows.some(({ value, isOther }) => value || isOther)) continue;
     const earlier = before && isStored ? await listSeries(db, { ...range, ...before.same }) : [];
+    const amountOf = ({ quantity, credits }: Row) => (priced && credits) || quantity;
     const sorted = rows.toSorted(
-      (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(b.quantity, a.quantity),
+      (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(amountOf(b), amountOf(a)),
     );
-    const whole = sumDecimals(rows.map(({ quantity }) => quantity));
-    const shown = sorted.slice(0, SHOWN_PARTS).map(({ value = '', isOther, quantity, events }) => {
+    const whole = sumDecimals(rows.map(amountOf));
+    const shown = sorted.slice(0, SHOWN_PARTS).map((row) => {
+      const { value = '', isOther, quantity, events, credits } = row;
       const isCurrent = value !== '' && value === chosen;
       const wanted = isCurrent || value === null ? '' : value;
       return {
@@ -235,16 +248,17 @@ async function readParts(
         quantity,
         ...changeSince(
           quantity,
-          earlier.find((row) => row.metric === metric && row.value === value && row.isOther === isOther)
-            ?.quantity,
+          // Not all others are the same ones.
+          earlier.find((one) => one.metric === metric && one.value === value && !isOther)?.quantity,
         ),
         events,
-        share: formatShare(quantity, whole),
+        credits,
+        share: formatShare(amountOf(row), whole),
       };
     });
     const ordered = shown.toSorted((a, b) => Number(a.id === '') - Number(b.id === ''));
-    const part = { name, place, rows: ordered, more: rows.length - shown.length };
-    parts.push(split.isPriced ? withCosts(part, ofEvents, place) : part);
+    const columns = priced ? pricedColumns : undefined;
+    parts.push({ name, place, columns, rows: ordered, more: rows.length - shown.length });
   }
   return parts;
 }

@@ -1,7 +1,9 @@
 import type { Request, Response, Router } from 'express';
 import { readViewQuery, requirePage, viewerOf, type Viewer } from '../../accounts/portal/viewer.js';
+import { findKey } from '../../accounts/api-keys/queries.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { isManager } from '../../accounts/organizations/table.js';
+import type { Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { toAddress, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
@@ -18,13 +20,14 @@ import {
   toPeriodChoices,
   toProductOptions,
 } from './choices.js';
+import { toCombined } from './all-products.js';
 import { addOwnCorrections } from './correction-pages.js';
 import { readAlerts } from '../notices/pages.js';
 import { toEventsCsv, toUsageCsv, type UsagePart } from './csv.js';
 import { readExplorer } from './explorer.js';
 import { placeOf, readLookUp, spanOf, toEventPanel, type LookUp, type Typed } from './event-view.js';
 import { monthPeriod, toPeriodQuery } from './period.js';
-import { capitalise, linksOf } from './report-view.js';
+import { capitalise, linksOf, toChosen } from './report-view.js';
 import {
   DIMENSION,
   isOfAll,
@@ -53,9 +56,11 @@ async function showExplorer(context: Context, req: Request, res: Response, typed
   const query = lookUp?.event && isBare ? { ...sent, ...placeOf(lookUp.event), event: lookUp.wanted } : sent;
   const shown = query.mode === 'test' ? 'test' : 'live';
   const products = await readProducts({ clock, orm: db.orm }, viewer.orgId, shown);
-  const { form, result } = await tryQuery(res, query, () =>
-    readExplorer(context, viewer, products, parseUsageRequest(query, now, viewer)),
-  );
+  let request: UsageRequest | undefined;
+  const { form, result } = await tryQuery(res, query, () => {
+    request = parseUsageRequest(query, now, viewer);
+    return readExplorer(context, viewer, products, request);
+  });
   const page = {
     view: 'metering/usage/usage',
     title: 'Usage',
@@ -64,8 +69,9 @@ async function showExplorer(context: Context, req: Request, res: Response, typed
   };
   const panel = lookUp && result && readPanel(res, viewer, lookUp, result, sent.correct, typed);
   await renderPage(context, req, res, page, {
-    ...toFilters(viewer, { query, form }, products, now, result),
-    months: toMonthOptions(await listMonths(db.orm, viewer.orgId), result?.request.period, now),
+    ...toFilters(viewer, { query, form }, products, now, result ?? (request && { request })),
+    chosen: request && !result ? await readChosen(db.orm, viewer, products, request) : undefined,
+    months: toMonthOptions(await listMonths(db.orm, viewer.orgId), request?.period, now),
     ...result,
     panel,
     correctionForm: panel?.correction?.form,
@@ -73,6 +79,13 @@ async function showExplorer(context: Context, req: Request, res: Response, typed
     subject: viewer.subject,
     showsCredits: viewer.shows('credits'),
   });
+}
+
+/** The page's filters without its report. */
+async function readChosen(orm: Orm, { orgId }: Viewer, products: UsageProduct[], request: UsageRequest) {
+  const { product, key } = request;
+  const chosen = toChosen(request, key === undefined ? undefined : await findKey(orm, orgId, key), product);
+  return { ...chosen, combined: product === undefined ? toCombined(products, request) : [] };
 }
 
 function readPanel(
@@ -129,24 +142,36 @@ export function usagePages(context: Context): Router {
     const { from: _from, to: _to, cursor: _cursor, ...choices } = query;
     const times = query.range === undefined ? parseEventsRequest(query) : undefined;
     const request = parseUsageRequest(times ? choices : query, new Date(clock.now()), viewer);
-    const product = await requireProduct(deps, viewer.orgId, request);
-    const { narrowing } = await readNarrowing(db.orm, viewer.orgId, request, product);
+    const products = await readChosenProducts(deps, viewer.orgId, request);
+    const one = products.length === 1 ? products[0] : undefined;
+    const { narrowing } = await readNarrowing(db.orm, viewer.orgId, request, one);
     const span = times ?? spanOf(request);
     const file = { mode: request.mode, from: span.from, to: span.to, part: narrowing };
-    await sendCsv(log, req, res, toEventsCsv(context, viewer.orgId, [product], file));
+    await sendCsv(log, req, res, toEventsCsv(context, viewer.orgId, products, file));
   });
 
   addOwnCorrections(router, context, (req, res, typed) => showExplorer(context, req, res, typed));
   return router;
 }
 
-async function readCsvParts(deps: ReportDeps, orgId: string, request: UsageRequest): Promise<UsagePart[]> {
+async function readChosenProducts(deps: ReportDeps, orgId: string, request: UsageRequest) {
   const products = await readProducts(deps, orgId, request.mode);
-  if (!isOfAll(products, request))
-    return [await readReport(deps, orgId, await requireProduct(deps, orgId, request), request)];
+  return isOfAll(products, request)
+    ? products.slice(0, MAX_PRODUCTS)
+    : [await requireProduct(deps, orgId, request)];
+}
+
+async function readCsvParts(deps: ReportDeps, orgId: string, request: UsageRequest): Promise<UsagePart[]> {
+  const products = await readChosenProducts(deps, orgId, request);
+  if (products.length === 1) {
+    const report = await readReport(deps, orgId, products[0]!, request);
+    return [{ ...report, by: report.by === 'key' ? undefined : report.by }];
+  }
   const chosen = await readNarrowing(deps.orm, orgId, request);
-  const shown = products.slice(0, MAX_PRODUCTS);
-  return shown.map((product) => ({ ...chosen, product, metric: product.usageMetric, request }));
+  const isBySubject =
+    request.by === 'subject' && chosen.isWhole && products.some((one) => one.countsSubjects);
+  const by = isBySubject ? 'subject' : undefined;
+  return products.map((product) => ({ ...chosen, product, metric: product.usageMetric, request, by }));
 }
 
 /** A row without a link is not one value. */

@@ -100,7 +100,7 @@ export function neighbour(period: Period, direction: -1 | 1): Period | undefined
 }
 
 /** Undefined if a page does not accept it. Before a period in progress, only as many hours as have started. */
-function periodBefore(period: Period, now: Date): Period | undefined {
+export function periodBefore(period: Period, now: Date): Period | undefined {
   const before = neighbour(period, -1);
   if (!before || !includes(period, now)) return before;
   const passedMs = (Math.floor((now.getTime() - period.from.getTime()) / HOUR_MS) + 1) * HOUR_MS;

@@ -6,16 +6,16 @@ const PACE_DAYS = 7;
 export type Projection = NonNullable<ReturnType<typeof toProjection>>;
 
 /**
- * The current month at the pace of the last seven whole days: a whole week gives a quiet weekend its proper weight.
- * Undefined for another period, and without usage on one of those days. In doubles; every page labels it as an estimate.
- * @param days of the month before and of the month
+ * The days from today on at the pace of the last seven whole days: a whole week gives a quiet weekend its proper weight.
+ * Undefined for hours or another time, and without usage on those days. In doubles; every page labels it as an estimate.
+ * @param days of the period before and of the period
  */
 export function toProjection(
   days: readonly { start: number; quantity: string }[],
   period: Period,
   now: Date,
 ) {
-  if (period.range !== 'month' || !includes(period, now)) return undefined;
+  if (period.range === 'day' || !includes(period, now)) return undefined;
   const today = dayPeriod(now);
   const todayMs = today.from.getTime();
   const isUsed = days.filter(({ quantity, start }) => Number(quantity) > 0 && start < todayMs);
@@ -39,7 +39,8 @@ export function toProjection(
     used,
     /** Each day's usage from now on. */
     steps,
-    total: used + steps.reduce((sum, step) => sum + step, 0),
+    /** Only a month has one. */
+    total: period.range === 'month' ? used + steps.reduce((sum, step) => sum + step, 0) : undefined,
   };
 }
 
@@ -55,6 +56,6 @@ export function addUpProjection({ steps, used }: Projection): number[] {
 
 /** Undefined if it already was reached, or will not be this month. */
 export function capReachedAt({ perDay, used, total }: Projection, unitCap: number, now: Date) {
-  if (used > unitCap || total <= unitCap) return undefined;
+  if (used > unitCap || total === undefined || total <= unitCap) return undefined;
   return new Date(now.getTime() + ((unitCap - used) / perDay) * DAY_MS);
 }

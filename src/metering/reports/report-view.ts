@@ -32,7 +32,10 @@ type Change = Partial<Omit<UsageRequest, 'values'>> & { correct?: string | undef
 export const linksOf =
   (request: UsageRequest, product?: string) =>
   (change: Change = {}, path = request.path): string => {
-    const { mode, period, hour, key, metric, by, subject, values, isSum } = { ...request, ...change };
+    const { mode, period, hour, key, metric, by, subject, values, isSum } = {
+      ...request,
+      ...change,
+    };
     return toAddress(path, {
       product: change.product ?? product,
       mode,
@@ -57,8 +60,7 @@ export function toReportView(report: UsageReport, now: Date) {
     report;
   const { mode, values } = request;
   const link = linksOf(request, product.slug);
-  const reachedAt =
-    balance && isWhole && projection ? capReachedAt(projection, Number(balance.unitCap), now) : undefined;
+  const reachedAt = balance && report.capPace && capReachedAt(report.capPace, Number(balance.unitCap), now);
   const cap = balance && { ...balance, isNear: balance.isNear && includes(request.period, now), reachedAt };
   return {
     product,
@@ -86,8 +88,9 @@ export function toReportView(report: UsageReport, now: Date) {
     isUncapped: product.unitCap === null && metric === product.usageMetric,
     chart: chartOf(report, now),
     balance: balance && { ...balance, percent: formatShare(balance.used, balance.unitCap) },
+    isOfMonth: report.isOfMonth,
     caps: capsOf([{ productSlug: product.slug, productName: product.name, usageMetric: metric, cap }]),
-    projection: projection && {
+    projection: projection?.total && {
       totalText: formatEstimate(projection.total),
       percent:
         isWhole && balance && Number(balance.unitCap) > 0
@@ -110,6 +113,8 @@ export function toChosen(request: UsageRequest, key: UsageReport['key'], product
   const link = linksOf(request, product);
   return {
     key: key && { ...key, isOtherMode: key.livemode !== (mode === 'live') },
+    /** That a statement is for. */
+    month: toPeriodQuery(request.period)['month'],
     allHref: linksOf({ ...request, values: {} }, product)({ key: '', subject: '' }),
     filters: [
       ...(key ? [{ name: 'API key', value: key.name, href: link({ key: '' }) }] : []),
@@ -215,7 +220,7 @@ function chartOf(report: UsageReport, now: Date) {
         : undefined,
     before,
     projection,
-    cap: isWhole && balance ? Number(balance.unitCap) : undefined,
+    cap: isWhole && balance && report.isOfMonth ? Number(balance.unitCap) : undefined,
     now,
   });
 }

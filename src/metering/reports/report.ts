@@ -26,7 +26,7 @@ import { toCap } from '../entitlements/caps.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
 import { partPlaces, readEventSteps, readInTime, type EventPart } from './credits/queries.js';
 import { listSeries } from './operator/queries.js';
-import { parsePeriod, readBefore, stepsOf, type Period } from './period.js';
+import { addMonths, includes, monthPeriod, parsePeriod, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
 
 export type UsageRequest = ReturnType<typeof parseUsageRequest>;
@@ -97,12 +97,10 @@ export async function readReport(
   });
   const latest =
     steps.length === 0 && subject === undefined ? await findLatest(orm, orgId, product.id) : undefined;
-  const isCapped = period.range === 'month' && metric === product.usageMetric && !request.isOfSubject;
-  const unitCap = isCapped ? product.unitCap : null;
-  const quantityOf = (list: typeof steps) => sumDecimals(list.map((step) => step.quantity));
-  const ofWhole =
-    isWhole || unitCap === null ? steps : toSteps(await readSums(orm, scope, { ...period, maxKeys: 0 }));
-  const usedThisMonth = quantityOf(ofWhole.filter((step) => step.metric === metric));
+  const days = [...(before?.rows ?? []), ...steps];
+  const month = metric === product.usageMetric && !request.isOfSubject ? capMonthOf(period, now) : undefined;
+  const ofMonth = isWhole && month === period ? days : undefined;
+  const cap = month && (await readCap(orm, scope, product, metric, month, now, ofMonth));
   return {
     product,
     request,
@@ -112,7 +110,7 @@ export async function readReport(
     /** The rows contain only this key's usage. They are empty if the key belongs to the other mode. */
     key,
     steps,
-    total: { quantity: quantityOf(steps), events: sumDecimals(steps.map((step) => step.events)) },
+    total: addUp(steps),
     /** Undefined if no page can show the previous period. */
     before,
     /** Regardless of the key. */
@@ -143,10 +141,38 @@ export async function readReport(
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
     isWhole,
     /** Counts the whole Organization's month, also if filters select a part of its usage. */
-    balance: toCap({ unitCap, usedThisMonth }),
-    projection: toProjection([...(before?.rows ?? []), ...steps], period, now),
+    balance: cap?.balance,
+    isOfMonth: period.range === 'month',
+    projection: toProjection(days, period, now),
+    capPace: isWhole ? cap?.pace : undefined,
   };
 }
+
+const addUp = (steps: ReturnType<typeof toSteps>) => ({
+  quantity: sumDecimals(steps.map(({ quantity }) => quantity)),
+  events: sumDecimals(steps.map(({ events }) => events)),
+});
+
+/** @param days of the whole product in the month and the one before, if they are known */
+async function readCap(
+  orm: Orm,
+  scope: UsageScope,
+  { unitCap }: UsageProduct,
+  metric: string,
+  month: Period,
+  now: Date,
+  days: ReturnType<typeof toSteps> | undefined,
+) {
+  if (unitCap === null) return undefined;
+  const range = { ...month, from: addMonths(month.from, -1), maxKeys: 0 };
+  const all = days ?? toSteps(await readSums(orm, scope, range)).filter((step) => step.metric === metric);
+  const { quantity: usedThisMonth } = addUp(all.filter(({ start }) => start >= month.from.getTime()));
+  return { balance: toCap({ unitCap, usedThisMonth }), pace: toProjection(all, month, now) };
+}
+
+/** A cap is for a month: the chosen one, or the current one that a chosen period is part of. */
+export const capMonthOf = (period: Period, now: Date): Period | undefined =>
+  period.range === 'month' ? period : includes(period, now) ? monthPeriod(now) : undefined;
 
 /** Undefined if the events, which alone tell a subject's usage by another filter, cannot be read. */
 async function readPart(orm: Orm, scope: UsageScope, period: Period, part: Narrowing, isMixed: boolean) {
@@ -220,8 +246,8 @@ async function readByPart(
   const place = isSubject ? partPlaces.subject : dimensions.indexOf(by) + 1;
   const isStored = isSubject ? !part.apiKeyIds && !part.where?.length : part.subject === undefined;
   if (!isStored) {
-    const points = await readEventSteps(orm, part, { ...period, metric, place, limit: MAX_POINTS }, part);
-    return points && points.length < MAX_POINTS ? toSeries(points, by, period) : undefined;
+    const points = await readAllEventSteps(orm, part, { ...period, metric, place, limit: MAX_POINTS }, part);
+    return points && toSeries(points, by, period);
   }
   const points = await listSeries(db, {
     ...part,
@@ -240,6 +266,18 @@ async function readByPart(
     by,
     period,
   );
+}
+
+/** Undefined if these are archived, too many, or cannot be read in time. */
+export async function readAllEventSteps(
+  orm: Orm,
+  scope: UsageScope,
+  query: Parameters<typeof readEventSteps>[2] & Period,
+  part: Narrowing,
+) {
+  if (await findObstacle(orm, scope, query)) return undefined;
+  const steps = await readEventSteps(orm, scope, query, part);
+  return steps && steps.length < query.limit ? steps : undefined;
 }
 
 type Point = { start: number; quantity: string } & Partial<Pick<EventPart, 'value' | 'isOther'>>;

@@ -128,8 +128,12 @@ describe('the credits page', () => {
     expect(page).toContain('then 25% rolls over for 30 days');
     expect(page).toMatch(/Scheduled Invoice Key later/);
     const usage = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
-    expect(usage).toMatch(/By model Name Quantity Credits Share large 30 60 75\.0% small 10 5 25\.0% /);
-    expect(usage).toMatch(/By subject Name Quantity Credits Share ada 30 60 75\.0% ben 10 5 25\.0% /);
+    expect(usage).toMatch(
+      /By model Name Quantity Credits Share of credits large 30 60 92\.3% small 10 5 7\.7% /,
+    );
+    expect(usage).toMatch(
+      /By subject Name Quantity Credits Share of credits ada 30 60 92\.3% ben 10 5 7\.7% /,
+    );
     // The grant is spent, so it is listed as closed.
     expect(page).toMatch(/Closed grants .*Spent Invoice Key welcome/);
     expect(page).not.toContain('At the pace');
@@ -217,6 +221,9 @@ describe('the credits page', () => {
     // 10 credits from noon to the end of the next day are 6.7 a day. Today counts as such a day, and 83.3 last 12.5 more.
     const estimate = `At the pace of the last 1 day, the balance lasts until about ${day(13)}.`;
     expect(await open()).toContain(estimate);
+    const month = readText((await browser.get('/dashboard/usage?range=month', html)).text);
+    const [, calls, credits] = /By the end of the month ≈ ([\d.,]+) ≈ ([\d.,]+) credits/.exec(month) ?? [];
+    expect(Number(credits) / Number(calls)).toBeCloseTo(0.5, 1);
     expect(await open()).toMatch(/Burned in the 7 days before today 10 Tokens At/);
     await send(10);
     expect(await open()).toMatch(/Burned in the 7 days before today 10 Tokens ; today 5 so far/);

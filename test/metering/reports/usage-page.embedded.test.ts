@@ -88,7 +88,7 @@ describe('the numbers', () => {
     // No month before the first event is drawn, and days without usage are left out.
     expect(page).not.toContain('February');
     expect(page).toMatch(
-      /Day \(UTC\) calls .* 10 Mar 2031 9,007,199,254,740,991\.2 11 Mar 2031 0\.0+1 15 Mar 2031 0\.1/,
+      /Day \(UTC\) calls .* 10 Mar 2031 9,007,199,254,740,991\.20{19} 11 Mar 2031 0\.0{19}1 15 Mar 2031 0\.10{19}/,
     );
     const summed = textOf((await open('?sum=1')).text);
     expect(summed).toContain('calls by day, cumulative, March 2031');
@@ -175,6 +175,10 @@ describe('a month against its cap', () => {
     expect(summed).toContain('Cap 1K');
     expect(summed).toMatch(/data-label="31 Mar 2031: 0 calls\nestimated 744/);
     expect(page).not.toContain('Over the cap');
+    for (const range of ['last7', 'last30'])
+      expect((await open(`?range=${range}`)).text).toContain(
+        'data-label="15 Mar 2031: 12 calls\nestimated 24',
+      );
     await db.orm.update(products).set({ unitCap: '400' }).where(eq(products.id, product.id));
     const ahead = (await open()).text;
     expect(ahead).toContain('<line class="cap" data-passed');
@@ -379,17 +383,23 @@ describe('the parts', () => {
     const { open, key } = await divided('0.5');
     const page = textOf((await open()).text);
     expect(page).toContain('Credits 5.50 0.5 credits per call');
-    expect(page).toMatch(/By API key Name Quantity Credits Share the runtime 10 5\.00 90\.9% the other/);
-    expect(page).toMatch(/By subject Name Quantity Credits Share ada 5 2\.50 45\.5% /);
+    expect(page).toMatch(
+      /By API key Name Quantity Credits Share of credits the runtime 10 5\.00 90\.9% the other/,
+    );
+    expect(page).toMatch(/By subject Name Quantity Credits Share of credits ada 5 2\.50 45\.5% /);
     const small = textOf(
       (await open('?dimension.model=small&range=custom&from=2031-03-14&to=2031-03-15')).text,
     );
-    expect(small).toMatch(/Used 6 calls in 3 events Credits 3 /);
-    expect(small).toMatch(/By region Name Quantity Credits Share eu 4 2 66\.7% us &amp; ca 2 1 33\.3% /);
+    expect(small).toMatch(/Used 6 calls in 3 events Credits 3\.00 /);
+    expect(small).toMatch(
+      /By region Name Quantity Credits Share of credits eu 4 2 66\.7% us &amp; ca 2 1 33\.3% /,
+    );
     // A filter keeps the other values beside the chosen one, with their own credits.
-    expect(small).toMatch(/By model Name Quantity Credits Share small 6 3\.00 54\.5% large 5 2\.50 45\.5% /);
+    expect(small).toMatch(
+      /By model Name Quantity Credits Share of credits small 6 3\.00 54\.5% large 5 2\.50 45\.5% /,
+    );
     const ofKey = textOf((await open(`?key=${key.id}`)).text);
-    expect(ofKey).toContain('Credits 5 0.5');
+    expect(ofKey).toContain('Credits 5.00 0.5');
     expect(ofKey).toMatch(/the runtime 10 5\.00 90\.9% the other org_live_\w+… 1 0\.50 9\.1%/);
     const ofBen = textOf((await open('?subject=ben')).text);
     expect(ofBen).toContain('Credits 2.50 0.5');
@@ -527,7 +537,13 @@ it('of all products warns of a product near its cap, and its row has the share',
   expect(page).toMatch(warning);
   expect(page).toContain('90.0% of the cap');
   expect(textOf((await open(`?product=${product.slug}`)).text)).toMatch(warning);
-  expect(textOf((await open('?range=last7')).text)).not.toContain('Near the cap');
+  for (const range of ['day', 'last7', 'last30', 'custom&from=2031-03-01&to=2031-03-15']) {
+    expect(textOf((await open(`?range=${range}`)).text)).toMatch(warning);
+    const own = textOf((await open(`?product=${product.slug}&range=${range}`)).text);
+    expect(own).toMatch(warning);
+    expect(own).toContain('Left 1 of 10 this month, 90.0% used');
+  }
+  expect(textOf((await open('?range=day&date=2031-03-14')).text)).not.toContain('Near the cap');
 });
 
 it('of a product near the limit of a subject warns of it, and the subject’s row and the limits show it', async () => {
@@ -679,6 +695,9 @@ describe('all products', () => {
     expect(page.status).toBe(200);
     // The month before is of all products, too.
     expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events\n[^"]*\nFebruary 2031 5"/);
+    expect(text).toMatch(
+      /By API key .* the runtime org_live_\w+… 78 ▲ 1,460\.0% more than 5 in the previous/,
+    );
     expect(text).toContain(`${product.name} 3 calls 3 ▲ 50.0% more than 2 in the previous period 3.8%`);
     expect(text).toContain(`${others[5]!.name} 37.50 calls 15 19.2%`);
     // Only the five products with the most usage have their own segment.
@@ -745,8 +764,11 @@ describe('all products', () => {
     expect(narrow).toContain('Only usage with API key: the runtime × (remove)');
     expect(narrow).toContain('Credits burned 7 ');
     expect(narrow).not.toMatch(/Credits left|By subject|Statement/);
-    expect(narrow).toContain('Choose a product to combine an API key with subjects.');
-    expect(text).not.toContain('Choose a product to combine');
+    expect(narrow).toContain(
+      `One product combines an API key with subjects: ${product.name} with this filter .`,
+    );
+    expect(hrefOf(ofKey.text, product.name)).toMatch(new RegExp(`product=${product.slug}.*key=${key.id}`));
+    expect(text).not.toContain('One product combines');
     expect(ofKey.text).toMatch(/data-label="15 Mar 2031: 7 credits/);
     expect(narrow).toMatch(new RegExp(`${product.name} 2 calls 7 100\\.0% By API key`));
     expect(narrow).toMatch(
@@ -764,13 +786,26 @@ describe('all products', () => {
       [`${product.slug} 2`, `${product.slug} 5`, `${product.slug} 8`, `${second.slug} 0`].toSorted(),
     );
     const ofAda = textOf((await browser.get(hrefOf(page.text, 'ada'), html)).text);
-    expect(ofAda).toContain('Only usage with Subject: ada × (remove) Credits burned 7 ');
+    expect(ofAda).toMatch(/Only usage with Subject: ada × \(remove\) .*Credits burned 7 /);
     expect(ofAda).toContain('By subject Name Credits Events Share of credits ben 8 1 53.3% ada 7 2 46.7%');
     expect(ofAda).not.toContain('By API key');
-    expect(ofAda).toContain('Choose a product to combine an API key with subjects.');
+    expect(ofAda).toContain('One product combines an API key with subjects');
+    expect(await csvOf(`${path}?by=subject`)).toContainEqual(
+      expect.objectContaining({ product: product.slug, subject: 'ada', quantity: '2', credits: '7' }),
+    );
+    expect(
+      (await csvOf(`${path}?by=subject`)).map((row) => row['subject']!).toSorted((a, b) => (a < b ? -1 : 1)),
+    ).toEqual(['', 'ada', 'ben']);
+    expect(await csvOf(`${path}?product=${product.slug}&by=model`)).toContainEqual(
+      expect.objectContaining({ 'dimension.model': 'small', quantity: '5', credits: '10' }),
+    );
+    const events = await browser.get('/dashboard/usage/events.csv?range=month');
+    expect(events.text.trimEnd().split('\r\n')).toHaveLength(5);
+    expect(page.text).toContain('/dashboard/usage/events.csv?');
+    expect(page.text).toContain('href="/dashboard/statement?month=2031-03&amp;mode=live"');
     const ofNobody = await browser.get(`${path}?subject=plan`, html);
     expect(textOf(ofNobody.text)).toMatch(
-      /No usage with these filters in March 2031 Remove the filters By subject/,
+      /Credits burned 0 .*No usage with these filters in March 2031 Remove the filters By subject Name Credits Events Share of credits ben 8 1 53\.3%/,
     );
     // The events of a long period are not read.
     const year = 'range=custom&from=2031-01-01&to=2031-12-31';
@@ -782,7 +817,9 @@ describe('all products', () => {
     const both = await browser.get(`${path}?key=${key.id}&subject=ada`, html);
     expect([both.status, textOf(both.text)]).toEqual([
       400,
-      expect.stringContaining('Cannot be combined with an API key over all products'),
+      expect.stringMatching(
+        /Cannot be combined with an API key over all products.* Only usage with API key: the runtime × \(remove\) Subject: ada × \(remove\) One product combines/,
+      ),
     ]);
     // A filter that only one product has ends with it.
     const former = await browser.get(`${path}?dimension.model=large&key=${key.id}`, html);
