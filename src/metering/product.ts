@@ -22,6 +22,7 @@ import { entitlementRoutes as operatorEntitlementRoutes } from './entitlements/o
 import { entitlementPages } from './entitlements/pages.js';
 import { productRoutes } from './entitlements/products/routes.js';
 import { findLiveProduct } from './entitlements/queries.js';
+import { readKeyCredits } from './reports/key-credits.js';
 import { createKeyVerifier } from './entitlements/key-verifier.js';
 import { createEntitlementReader } from './entitlements/reader.js';
 import { entitlementRoutes } from './entitlements/routes.js';
@@ -166,6 +167,7 @@ function createMeteringServices(context: Context) {
     settlements: createSettlements({ ...context, thresholds }),
     entitlements: createEntitlementReader(context),
     findLiveProduct,
+    readKeyCredits,
   };
 }
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { daysBeforeField, describeType, inDays, type TypeDescription } from '../accounts/webhooks/types.js';
 import { exactField, idField, signedField, timeField } from '../core/http/fields.js';
 import { formatDay, formatDecimal, formatMonth, formatTime, inSentence } from '../core/pages/format.js';
+import { DAY_MS } from '../core/time.js';
 import { nameWindow } from './window-name.js';
 
 const useFields = {
@@ -30,6 +31,8 @@ const nameUse = ({ productSlug, metric, livemode }: z.output<z.ZodObject<typeof 
 const describeLimit = ({ quantity, window }: { quantity: string; window: string }) =>
   `the limit of ${formatDecimal(quantity)} (${inSentence(nameWindow(window)).replace(' (UTC)', ', UTC')})`;
 
+export type Window = Record<'windowStart' | 'windowEnd', string>;
+
 /** For an alert. `product` is null for credits. */
 export function sayUse({
   product,
@@ -38,15 +41,17 @@ export function sayUse({
   cap,
   used,
   balance,
-  at,
-}: Record<'product' | 'metric' | 'cap' | 'used' | 'balance', string | null> & { level: string; at: Date }) {
+  ...window
+}: Record<'product' | 'metric' | 'cap' | 'used' | 'balance', string | null> & Window & { level: string }) {
+  const at = new Date(window.windowStart);
   if (balance !== null) {
     const subject = `Fewer than ${formatDecimal(level)} credits left`;
     return { subject, text: `${subject}: ${formatDecimal(balance)}.` };
   }
   const quantity = formatDecimal(used ?? '0');
   if (product === null || cap === null) {
-    const subject = `More than ${formatDecimal(level)} credits burned on ${formatDay(at)}`;
+    const isDay = Date.parse(window.windowEnd) - at.getTime() === DAY_MS;
+    const subject = `More than ${formatDecimal(level)} credits burned ${isDay ? `on ${formatDay(at)}` : `in ${formatMonth(at)}`}`;
     return { subject, text: `${subject} (UTC): ${quantity} so far.` };
   }
   const subject = `${product} ${level === '100' ? 'has reached its cap' : `has used ${level}% of its cap`}`;
@@ -109,8 +114,8 @@ export const meteringTypes = {
       windowStart: timeField('Inclusive.'),
       windowEnd: timeField('Exclusive.'),
     }),
-    sentence: ({ productSlug: slug, windowStart, ...use }) =>
-      sayUse({ ...use, product: slug && `The product ${slug}`, at: new Date(windowStart) }).text,
+    sentence: ({ productSlug: slug, ...use }) =>
+      sayUse({ ...use, product: slug && `The product ${slug}` }).text,
     page: '/dashboard/usage',
   }),
   'usage.limit_reached': describeType({

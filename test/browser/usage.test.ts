@@ -44,6 +44,8 @@ it('an event opens beside the page and closes with Escape, where the focus was',
   for (const [key, event] of [
     ['j', 'day-2'],
     ['k', 'day-1'],
+    ['ArrowDown', 'day-2'],
+    ['ArrowUp', 'day-1'],
   ] as const) {
     await page.keyboard.press(key);
     await page.waitForURL((address) => address.searchParams.get('event') === event);

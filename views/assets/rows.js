@@ -1,7 +1,7 @@
 /**
  * Keys of a page, unless a field for text has the focus: j and k, or arrows from a row, move the focus through the first
  * links of the rows in `data-rows`, and on to the next page. Going back focuses the row that was opened. A key in
- * `aria-keyshortcuts` clicks its element, or moves the focus to its field.
+ * `aria-keyshortcuts` clicks its element, or moves the focus to its field; an arrow only from a panel that does not scroll.
  */
 export function rowKeys() {
   document.addEventListener('click', ({ target }) => {
@@ -16,15 +16,22 @@ export function rowKeys() {
     if (event.defaultPrevented || isCommand) return;
     if (target.closest('select, textarea, [contenteditable], input:not([type=radio], [type=checkbox], [type=number])')) return;
     if (document.querySelector('dialog[open], details[data-menu][open]')) return;
-    const shortcut = document.querySelector(`[aria-keyshortcuts="${CSS.escape(key)}"]`);
+    const isArrow = key.startsWith('Arrow');
+    const shortcut = !isArrow || mayStep(target) ? document.querySelector(`[aria-keyshortcuts~="${CSS.escape(key)}"]`) : null;
     const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[key];
-    const next = shortcut ?? (step && findRow(step, key.startsWith('Arrow')));
+    const next = shortcut ?? (step && findRow(step, isArrow));
     if (!next) return;
     event.preventDefault();
     if (shortcut?.matches('a')) document.addEventListener('shown', focusField, { once: true });
     if (shortcut?.matches('a, button') || next.matches('.pager a')) next.click();
     else next.focus();
   });
+}
+
+function mayStep(target) {
+  const panel = document.querySelector('.side-panel');
+  if (!panel || panel.scrollHeight > panel.clientHeight) return false;
+  return target === document.body || (panel.contains(target) && !target.closest('input, [data-rows]'));
 }
 
 /** The page that a key opened takes the next keys in its field. */

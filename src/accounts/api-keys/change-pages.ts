@@ -40,7 +40,7 @@ import {
 } from './key-form.js';
 import { recentUse } from './cut-over.js';
 import type { KeyUse } from './key-use.js';
-import { findKeyDetails, sumCalls, type KeyRow } from './queries.js';
+import { findKeyDetails, sumCalls, type KeyDetails, type KeyRow } from './queries.js';
 import { SECTION, readId, requireOwnKeyDetails, showBudget } from './request.js';
 import { createApiKeySchema, renameApiKeySchema } from './schema.js';
 import { guideScopes, keyAddress, ownKeys, toKeyView } from './view.js';
@@ -102,6 +102,8 @@ export interface KeyPageDeps extends KeyDeps {
     orgId: string,
     now: Date,
   ): Promise<{ slug: string; usageMetric: string } | undefined>;
+  /** This month’s, in words. Undefined if they are not known. */
+  readKeyCredits?(deps: KeyDeps, orgId: string, key: KeyDetails): Promise<string | undefined>;
 }
 
 /** The form contains the new key's id, so submitting the form twice creates only one key. */

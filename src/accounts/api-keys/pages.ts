@@ -179,7 +179,7 @@ function addKeyPages(router: Router, deps: KeyPageDeps): void {
   });
 }
 
-async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void> {
+async function showKey(deps: KeyPageDeps, req: Request, res: Response): Promise<void> {
   const { orgId } = sessionOf(res);
   const key = await requireKeyDetails(deps, orgId, readId(req));
   const now = deps.clock.now();
@@ -210,9 +210,12 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
     previous: toNeighbour(view.list, key.rotatedFromId, key.previousPrefix, key.id),
     successor: toNeighbour(view.list, key.successorId, key.successorPrefix, key.successorId),
     // A portal shows no usage by key.
-    usageHref: sessionOf(res).portal
+    usage: sessionOf(res).portal
       ? undefined
-      : toAddress('/dashboard/usage', { key: key.id, mode: key.livemode ? 'live' : 'test' }),
+      : {
+          href: toAddress('/dashboard/usage', { key: key.id, mode: key.livemode ? 'live' : 'test' }),
+          credits: await deps.readKeyCredits?.(deps, orgId, key),
+        },
   });
 }
 

@@ -69,9 +69,12 @@ export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: n
     .limit(limit);
 }
 
-/** Older with `<`, newer with `>`. */
-const isBeyond = (orgId: string, side: '<' | '>', id: string): SQL =>
-  sql`(${apiKeys.createdAt}, ${apiKeys.id}) ${sql.raw(side)} (select created_at, id from api_keys where org_id = ${orgId} and id = ${id})`;
+/** Older with `<`, newer with `>`. The subquery's key goes by the same names. */
+const isBeyond = (orgId: string, side: '<' | '>', id: string, first = sql`true`): SQL =>
+  sql`(${first}, ${apiKeys.createdAt}, ${apiKeys.id}) ${sql.raw(side)} (select ${first}, ${apiKeys.createdAt}, ${apiKeys.id} from api_keys where ${apiKeys.orgId} = ${orgId} and ${apiKeys.id} = ${id})`;
+
+const isWorking = (now: Date): SQL =>
+  sql`coalesce(least(${apiKeys.revokedAt}, ${apiKeys.expiresAt}) > ${now.toISOString()}::timestamptz, true)`;
 
 export async function insertKey(tx: Tx, row: typeof apiKeys.$inferInsert): Promise<void> {
   const { hashedSecret, orgId } = row;
@@ -157,7 +160,7 @@ export interface KeyFilter {
   search?: string | undefined;
 }
 
-/** Newest first. A filter may scan all of the Organization's keys. */
+/** Newest first, after them those that no longer work. May scan all of the Organization's keys. */
 export async function listKeyDetails(
   orm: Orm,
   orgId: string,
@@ -169,17 +172,18 @@ export async function listKeyDetails(
     now,
   }: { limit: number; afterId?: string; beforeId?: string; filter: KeyFilter; now: Date },
 ): Promise<KeyDetails[]> {
+  const works = isWorking(now);
   const found = selectDetails(orm)
     .where(
       and(
         isLike(orgId, filter, now),
-        afterId === undefined ? undefined : isBeyond(orgId, '<', afterId),
-        beforeId === undefined ? undefined : isBeyond(orgId, '>', beforeId),
+        afterId === undefined ? undefined : isBeyond(orgId, '<', afterId, works),
+        beforeId === undefined ? undefined : isBeyond(orgId, '>', beforeId, works),
       ),
     )
     .limit(limit);
-  if (beforeId === undefined) return found.orderBy(desc(apiKeys.createdAt), desc(apiKeys.id));
-  return (await found.orderBy(asc(apiKeys.createdAt), asc(apiKeys.id))).toReversed();
+  if (beforeId === undefined) return found.orderBy(desc(works), desc(apiKeys.createdAt), desc(apiKeys.id));
+  return (await found.orderBy(asc(works), asc(apiKeys.createdAt), asc(apiKeys.id))).toReversed();
 }
 
 export async function countKeys(
@@ -187,7 +191,7 @@ export async function countKeys(
   orgId: string,
   { filter, now, firstId }: { filter: KeyFilter; now: Date; firstId: string | undefined },
 ): Promise<{ total: number; newer: number }> {
-  const isNewer = firstId === undefined ? sql`false` : isBeyond(orgId, '>', firstId);
+  const isNewer = firstId === undefined ? sql`false` : isBeyond(orgId, '>', firstId, isWorking(now));
   const [row] = await orm
     .select({ total: count(), newer: sql`count(*) filter (where ${isNewer})`.mapWith(Number) })
     .from(apiKeys)

@@ -41,7 +41,7 @@ import { getProduct } from '../entitlements/products.js';
 import { listPricedProducts, listProductsBySlug } from '../entitlements/queries.js';
 import { toNames } from '../../core/pages/format.js';
 import { mode, type Mode } from '../events/page-schema.js';
-import { readAccountView, readLedgerView, sendLedger } from '../reports/credits/pages.js';
+import { readAccountView, readLedgerView, readOutlook, sendLedger } from '../reports/credits/pages.js';
 import { negate, total } from '../reports/credits/ledger.js';
 import { toGrantView } from '../reports/credits/view.js';
 
@@ -161,9 +161,13 @@ function addGrant(router: Router, deps: CreditPagesDeps): void {
       }
       const preview = await rehearseAsOperator(deps, req, res, async (tx, source) => {
         const before = await readCredits(tx, id, source.at);
+        const outlook = await readOutlook(tx, id, source.at);
         const { isNew } = await putGrant(tx, id, grantKey, input, source);
         if (!isNew) throw fieldError('grantKey', 'is taken by another grant');
-        return toPreview(grantKey, before, await readCredits(tx, id, source.at), source.at);
+        return {
+          ...toPreview(grantKey, before, await readCredits(tx, id, source.at), source.at),
+          outlook: [outlook, await readOutlook(tx, id, source.at)],
+        };
       });
       const page = { view: 'metering/console/credit-grant-preview', tab: 'credits', title: 'Grant credits' };
       await renderCustomer(deps, req, res, page, customer, {

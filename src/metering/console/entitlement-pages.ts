@@ -20,7 +20,7 @@ import { editRows, readFields, rowNumbers, writeFields } from '../../core/pages/
 import type { Tx } from '../../core/db/client.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { monthOf } from '../../core/time.js';
-import { listTermChanges } from '../dashboard/audit-wording.js';
+import { listTermChanges, SET_BY } from '../dashboard/audit-wording.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { getGrant, putGrant, toFields as toDetails, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';
@@ -156,7 +156,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
           title: 'Check the change',
         };
         const shown = { grant, effect, fields: Object.entries(fields) };
-        if (effect) return renderCustomer(deps, req, res, page, customer, shown);
+        return renderCustomer(deps, req, res, page, customer, shown);
       }
       await changeAsOperator(deps, req, res, async (tx, source) => {
         if (!fixed) await refuseGranted(tx, slug, product);
@@ -168,12 +168,12 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Undefined if nothing changes. Runs after the change. */
+/** Undefined if no terms change: saving would only separate the entitlement from its plan. Runs after the change. */
 async function readEffect(tx: Tx, before: Grant, now: Date) {
   const after = (await findGrant(tx, before.orgId, before.productId))!;
   const names = toNames(before.plan === null ? [] : await listPlanNames(tx, [before.plan]));
   const changes = listTermChanges(toDetails(before), toDetails(after), (plan) => names.get(plan) ?? plan);
-  if (changes.length === 0) return undefined;
+  if (changes.every(({ label }) => label === SET_BY)) return undefined;
   const use = await listCurrentUse(tx, before.orgId, { now, livemode: true, limit: MAX_PRODUCTS });
   const row = use.find(({ productId }) => productId === before.productId);
   const isOver = ({ effectiveUnitCap: cap }: Grant) =>

@@ -21,6 +21,7 @@ import type { Context } from '../../core/http/context.js';
 import { cutPage } from '../../core/http/page.js';
 import { minuteField, nameField, parseInput } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
+import { readOutlook } from '../reports/credits/pages.js';
 import {
   addForm,
   fieldError,
@@ -319,6 +320,7 @@ async function readEffect(
   const livemode = true;
   const read = async () => ({
     credits: await readCredits(tx, { orgId, livemode }, at),
+    outlook: await readOutlook(tx, { orgId, livemode }, at),
     own: await readOwnTerms(tx, orgId),
     use: await listCurrentUse(tx, orgId, { now: at, livemode, limit: MAX_PRODUCTS }),
   });
@@ -357,6 +359,7 @@ async function readEffect(
     begins: from > at ? from : undefined,
     trialEndsAt: row?.trialEndsAt,
     balances: [balance, balanceAfter],
+    outlook: [before.outlook, after.outlook],
     granted: granted
       .map(({ amount, startsAt }) => ({ amount, startsAt: new Date(startsAt) }))
       .toSorted((a, b) => a.startsAt.getTime() - b.startsAt.getTime()),

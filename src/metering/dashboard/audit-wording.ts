@@ -12,6 +12,7 @@ import { formatCount, formatDay, formatDecimal, formatMonth, formatTime } from '
 import { toAddress } from '../../core/pages/address.js';
 import { defaultThresholds, readLimits } from '../entitlements/limits.js';
 import { listProductsBySlug } from '../entitlements/queries.js';
+import { creditAlertKinds } from '../notices/kinds.js';
 import { listPlanNames } from '../plans/queries.js';
 import { compareLimits, writeLimitChange } from '../plans/view.js';
 
@@ -136,12 +137,14 @@ const credits = (amount: string, entry?: LoggedAction): string =>
   `${amount === '' ? '' : `${formatDecimal(amount)} `}${entry ? mode(entry) : ''}credit${amount === '1' ? '' : 's'}`;
 
 function alertLevel(entry: LoggedAction) {
-  const [percent, left] = ['percent', 'creditsLeft'].map((name) => fieldOf(entry.details, name));
-  if (typeof left === 'number') return say`${credits(String(left))} left`;
-  return typeof percent === 'number'
-    ? say`${`${percent}%`} of the cap of ${target(entry)}`
-    : say`${credits(String(fieldOf(entry.details, 'credits')))} a day`;
+  const levelOf = (name: string) => fieldOf(entry.details, name);
+  const kind = creditAlertKinds.find(({ detail }) => typeof levelOf(detail) === 'number');
+  return kind
+    ? say`${credits(String(levelOf(kind.detail)))} ${kind.what}`
+    : say`${`${String(levelOf('percent'))}%`} of the cap of ${target(entry)}`;
 }
+
+export const SET_BY = 'set by';
 
 /** Absent fields mean a default. */
 const terms: [string, string, string, (value: string, nameOfPlan: (slug: string) => string) => string][] = [
@@ -151,7 +154,7 @@ const terms: [string, string, string, (value: string, nameOfPlan: (slug: string)
   ['startsAt', 'start', '', (at) => formatTime(new Date(at))],
   ['endsAt', 'end', 'none', (at) => formatTime(new Date(at))],
   ['features', 'features', 'the product’s', (features) => features.split('\n').join(', ')],
-  ['plan', 'set by', 'hand', (plan, nameOf) => `the plan ${nameOf(plan)}`],
+  ['plan', SET_BY, 'hand', (plan, nameOf) => `the plan ${nameOf(plan)}`],
 ];
 
 export function listTermChanges(before: unknown, after: unknown, nameOfPlan: (slug: string) => string) {

@@ -11,7 +11,12 @@ import {
 } from '../../dashboard/search/search.js';
 import { findGrantedProducts, listProducts } from '../entitlements/queries.js';
 import { listPlans, type Plan } from '../plans/queries.js';
-import { currentQuantity, LAST_CHARACTER, listEventsFrom } from '../events/event-queries.js';
+import {
+  currentQuantity,
+  LAST_CHARACTER,
+  listEventsFrom,
+  listSubjectsFrom,
+} from '../events/event-queries.js';
 
 const MAX_PLANS = 200;
 const toPlanPage = ({ slug, name }: Plan) => ({ href: `/console/plans/${slug}`, label: name, words: slug });
@@ -24,8 +29,9 @@ const pages = [
 
 export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember {
   return async (query, { orgId }) => {
-    const [products, events] = await Promise.all([
+    const [products, subjects, events] = await Promise.all([
       findGrantedProducts(db.orm, orgId, query, MAX_HITS),
+      listSubjectsFrom(db.orm, orgId, query, MAX_HITS),
       listEventsFrom(db.orm, orgId, query, MAX_HITS),
     ]);
     return [
@@ -36,6 +42,14 @@ export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember
           href: toAddress('/dashboard/usage', { product: slug }),
           name,
           note: slug,
+        })),
+      },
+      {
+        label: 'Subjects',
+        hits: subjects.map(({ subject, lastAt }) => ({
+          href: toAddress('/dashboard/usage', { subject, month: lastAt.slice(0, 7) }),
+          name: subject,
+          note: `last used ${formatDay(new Date(lastAt))}`,
         })),
       },
       {

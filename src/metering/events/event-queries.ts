@@ -1,5 +1,5 @@
 import { and, sql, type SQL } from 'drizzle-orm';
-import { textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
+import { queryRows, textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { monthOf } from '../../core/time.js';
 import type { usageCorrections, usageEvents } from '../ingestion/table.js';
@@ -79,6 +79,25 @@ export const selectEventsFrom = (orgId: string, prefix: string, limit: number): 
 
 export const listEventsFrom = (orm: Orm, orgId: string, prefix: string, limit: number): Promise<EventRow[]> =>
   selectRows(orm, selectEventsFrom(orgId, prefix, limit));
+
+/** With live usage. Reads a few entries of the primary key's index for each subject and product. */
+export function listSubjectsFrom(orm: Orm, orgId: string, prefix: string, limit: number) {
+  const first = (product: SQL, start: SQL) => sql`lateral (
+    select subject from usage_subjects where org_id = ${orgId}::uuid and product_id = ${product} and livemode
+      and ${start} and subject < ${prefix + LAST_CHARACTER} order by subject limit 1) s`;
+  return queryRows(orm)<{ subject: string; lastAt: string }>`
+    with recursive found as (
+      select e.product_id, s.subject, 1 as number from entitlements e, ${first(sql`e.product_id`, sql`subject >= ${prefix}`)}
+      where e.org_id = ${orgId}::uuid
+      union all
+      select f.product_id, s.subject, f.number + 1 from found f, ${first(sql`f.product_id`, sql`subject > f.subject`)}
+      where f.number < ${limit}::int
+    )
+    select f.subject, ${timeText(sql`max(l.slot)`)} as "lastAt" from found f, lateral (
+      select slot from usage_subjects where org_id = ${orgId}::uuid and product_id = f.product_id and livemode and subject = f.subject
+      order by slot desc limit 1) l
+    group by 1 order by 1 limit ${limit}`;
+}
 
 export const selectEventsOf = (orgId: string, livemode: boolean, idempotencyKeys: string[]): SQL =>
   withNames(

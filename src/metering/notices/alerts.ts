@@ -9,30 +9,33 @@ import { newId } from '../../core/ids.js';
 import { fieldError } from '../../core/pages/form.js';
 import { formatDecimal } from '../../core/pages/format.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
-import { NOBODY } from '../credits/table.js';
 import { monthlyCap } from '../entitlements/table.js';
-import { CREDITS_LEFT, usageAlerts } from './table.js';
+import { creditAlertKinds, creditKindOf } from './kinds.js';
+import { usageAlerts } from './table.js';
 
 const MAX_ALERTS = 20;
 const MAX_PERCENT = 1_000;
 
-/** A product's alert is on its cap, any other on the credits left or burned in a day. */
+/** A product's alert is on its cap, any other on credits. */
 export interface Alert {
   id: string;
+  productId: string;
   productSlug: string | null;
   productName: string | null;
-  isOnLeft: boolean;
   level: number;
   firedAt: string | null;
+  /** In the last `PAST_DAYS`. */
+  timesFired: number;
 }
 
-export const listAlerts = (orm: Orm, orgId: string) =>
+export const listAlerts = (orm: Orm, orgId: string, now: Date) =>
   queryRows(orm)<Alert>`
-    select a.id, p.slug as "productSlug", p.name as "productName", a.product_id = ${CREDITS_LEFT} as "isOnLeft", a.level, (
-        select ${timeText(sql`max(n.at)`)} from cap_notices n
-        where n.org_id = ${orgId}::uuid and n.product_id = a.product_id and n.level = a.level and n.at >= a.created_at
-      ) as "firedAt"
+    select a.id, a.product_id as "productId", p.slug as "productSlug", p.name as "productName", a.level, f.at as "firedAt", f.times as "timesFired"
     from usage_alerts a left join products p on p.id = a.product_id
+    cross join lateral (
+      select ${timeText(sql`max(n.at)`)} as at, (count(*) filter (where n.at > ${daysBefore(now).toISOString()}::timestamptz))::int as times
+      from cap_notices n where n.org_id = ${orgId}::uuid and n.product_id = a.product_id and n.level = a.level and n.at >= a.created_at
+    ) f
     where a.org_id = ${orgId}::uuid order by p.name, p.slug, a.level`;
 
 export const listAlertEndpoints = async (orm: Orm, orgId: string) =>
@@ -56,21 +59,25 @@ export const listCapped = (orm: Orm, orgId: string, now: Date) =>
     order by p.slug limit ${MAX_PRODUCTS}`;
 
 export const PAST_DAYS = 30;
+const daysBefore = (end: Date) => new Date(end.getTime() - PAST_DAYS * DAY_MS);
 
-/** Live credits burned on each of the last whole days (UTC), ascending. */
-export async function listDailyBurns(orm: Orm, orgId: string, now: Date): Promise<number[]> {
-  const end = `${now.toISOString().slice(0, 10)}T00:00:00Z`;
-  const rows = await queryRows(orm)<{ burned: number }>`
-    select sum(case kind when 'burn' then amount else -amount end)::float8 as burned from credit_entries
-    where org_id = ${orgId}::uuid and livemode and kind in ('burn', 'return') and at < ${end}::timestamptz
-      and at >= ${new Date(Date.parse(end) - PAST_DAYS * DAY_MS).toISOString()}::timestamptz
-    group by date_trunc('day', at at time zone 'UTC')`;
-  const days = rows.map(({ burned }) => burned);
-  return [...Array<number>(PAST_DAYS - days.length).fill(0), ...days].toSorted((a, b) => a - b);
+/** Live credits burned on each of the last whole days (UTC), ascending, and in the month before. */
+export async function readPastBurns(orm: Orm, orgId: string, now: Date) {
+  const today = now.toISOString().slice(0, 10);
+  const since = daysBefore(new Date(today)).toISOString().slice(0, 10);
+  const lastMonth = monthOf(Date.parse(monthOf(now.getTime())) - 1);
+  const rows = await queryRows(orm)<{ day: string; burned: number }>`
+    select (at at time zone 'UTC')::date::text as day, sum(case kind when 'burn' then amount else -amount end)::float8 as burned
+    from credit_entries where org_id = ${orgId}::uuid and livemode and kind in ('burn', 'return')
+      and at >= ${`${lastMonth < since ? lastMonth : since}T00:00:00Z`}::timestamptz and at < ${`${today}T00:00:00Z`}::timestamptz
+    group by 1`;
+  const days = rows.filter(({ day }) => day >= since).map(({ burned }) => burned);
+  const ofMonth = rows.filter(({ day }) => monthOf(Date.parse(day)) === lastMonth);
+  return {
+    days: [...Array<number>(PAST_DAYS - days.length).fill(0), ...days].toSorted((a, b) => a - b),
+    lastMonth: ofMonth.reduce((sum, { burned }) => sum + burned, 0),
+  };
 }
-
-/** In place of a product's slug. */
-export const ON_LEFT = ':left';
 
 /** Nothing changes if there is one already. The author's authority holds the Organization's lock. */
 export async function addAlert(
@@ -79,14 +86,14 @@ export async function addAlert(
   { cap: slug, level }: { cap?: string | undefined; level: number },
   source: Source,
 ): Promise<void> {
-  const isOfProduct = slug !== undefined && slug !== ON_LEFT;
-  const capped = isOfProduct ? await listCapped(tx, orgId, source.at) : [];
+  const kind = creditAlertKinds.find((each) => each.slug === (slug ?? ''));
+  const capped = kind ? [] : await listCapped(tx, orgId, source.at);
   const product = capped.find((each) => each.slug === slug);
-  if (isOfProduct && !product) throw fieldError('cap', 'has no monthly cap. Choose a product that has one');
+  const productId = kind?.productId ?? product?.id;
+  if (productId === undefined) throw fieldError('cap', 'has no monthly cap. Choose a product that has one');
   if (product && level > MAX_PERCENT)
     throw fieldError('level', `must be at most ${formatDecimal(MAX_PERCENT)}, in percent of the cap`);
   const existing = await tx.select().from(usageAlerts).where(eq(usageAlerts.orgId, orgId));
-  const productId = product?.id ?? (slug === ON_LEFT ? CREDITS_LEFT : NOBODY);
   if (existing.some((alert) => alert.productId === productId && alert.level === level)) return;
   if (existing.length >= MAX_ALERTS)
     throw new AppError('invalid_request', `An Organization can have at most ${MAX_ALERTS} alerts.`);
@@ -109,8 +116,6 @@ async function audit(
   source: Source,
 ): Promise<void> {
   const product = await queryRow(tx)<{ slug: string }>`select slug from products where id = ${productId}`;
-  const details = product
-    ? { percent: level }
-    : { [productId === CREDITS_LEFT ? 'creditsLeft' : 'credits']: level };
+  const details = { [creditKindOf(productId)?.detail ?? 'percent']: level };
   await recordAudit(tx, orgId, { ...source, action, target: product?.slug ?? 'credits', details });
 }

@@ -16,11 +16,11 @@ import { intArray, queryRow, matches } from '../../core/db/sql.js';
 import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 import { exact } from '../../core/http/json.js';
 import { DAY_MS, MINUTE_MS, monthOf, monthRange } from '../../core/time.js';
-import { NOBODY } from '../credits/table.js';
 import { monthlyCap } from '../entitlements/table.js';
-import { sayUse } from '../webhook-types.js';
+import { sayUse, type Window } from '../webhook-types.js';
 import { stateOf } from '../credit-grants/watch.js';
-import { capNotices, CREDITS_LEFT, usageAlerts } from './table.js';
+import { creditsLeft, creditsOfDay, creditsOfMonth } from './kinds.js';
+import { capNotices, usageAlerts } from './table.js';
 
 export type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };
 
@@ -30,7 +30,7 @@ const MAX_RECIPIENTS = 100;
 /** Months that ended earlier are no longer reported. */
 const KEPT_MS = 90 * DAY_MS;
 
-/** A product's usage of its cap in the current month, the credits burned in the current day, or those left. */
+/** A product's usage of its cap in the current month, the credits burned in the current day or month, or those left. */
 interface Use extends Record<string, unknown> {
   orgId: string;
   productId: string;
@@ -38,9 +38,10 @@ interface Use extends Record<string, unknown> {
   /** Null for credits. */
   product: { slug: string; name: string; metric: string; cap: string } | null;
   used: string | null;
-  /** For credits left, with the first day of the report's period. */
+  /** For credits left. */
   balance?: string;
-  period?: string;
+  /** First day of the report's period. */
+  period: string;
   /** Reached but not reported yet, ascending. */
   levels: number[] | null;
 }
@@ -50,7 +51,7 @@ type UsePlace = Pick<Use, 'orgId' | 'productId'>;
 /** Reports each level once in a month; if several are reached at once, the highest. */
 export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) => walkUses(deps, listCapUse);
 
-/** Reports each level once in a day; if several are reached at once, the highest. */
+/** Reports each level once in a day or month; if several are reached at once, the highest. */
 export function createCreditAlerts(deps: NoticeDeps): () => Promise<void> {
   const readBurned = createBurnReader(deps);
   return walkUses(deps, listCreditAlerts, async (use) => ({ ...use, ...(await readBurned(use)) }));
@@ -72,9 +73,9 @@ const walkUses = (deps: NoticeDeps, list: typeof listCapUse, read = (use: Use) =
   );
 
 /** @param row with org_id and product_id */
-const isUnreported = (t: GroupTables, row: SQL, period: string) => sql`not exists (
+const isUnreported = (t: GroupTables, row: SQL, period: SQL) => sql`not exists (
   select from ${t('cap_notices')} n
-  where (n.org_id, n.product_id, n.period, n.level) = (${row}.org_id, ${row}.product_id, ${period}::date, l.level))`;
+  where (n.org_id, n.product_id, n.period, n.level) = (${row}.org_id, ${row}.product_id, ${period}, l.level))`;
 
 /** In key order. Each total is one row, found by primary key. */
 function listCapUse(db: ReportedDatabase, { orgId, productId }: UsePlace, now: Date): Promise<Use[]> {
@@ -94,11 +95,11 @@ function listCapUse(db: ReportedDatabase, { orgId, productId }: UsePlace, now: D
     )
     select c.org_id as "orgId", c.product_id as "productId", o.name as "orgName",
       json_build_object('slug', c.slug, 'name', c.name, 'metric', c.usage_metric, 'cap', trim_scale(c.cap)::text) as product,
-      trim_scale(t.quantity)::text as used, (
+      trim_scale(t.quantity)::text as used, ${period}::text as period, (
         select json_agg(l.level order by l.level) from (
           values ${levels} union select level from ${t('usage_alerts')} where org_id = c.org_id and product_id = c.product_id
         ) l (level)
-        where t.quantity >= c.cap * l.level / 100 and ${isUnreported(t, sql`c`, period)}
+        where t.quantity >= c.cap * l.level / 100 and ${isUnreported(t, sql`c`, sql`${period}::date`)}
       ) as levels
     from capped c
     join ${t('organizations')} o on o.id = c.org_id
@@ -110,19 +111,23 @@ function listCapUse(db: ReportedDatabase, { orgId, productId }: UsePlace, now: D
   );
 }
 
-/** Organizations with an alert that has not been sent today, with its levels. */
-function listCreditAlerts(db: ReportedDatabase, { orgId }: UsePlace, now: Date): Promise<Use[]> {
+/** Organizations with an alert on burned credits that has not been sent in its period, with its levels. */
+function listCreditAlerts(db: ReportedDatabase, { orgId, productId }: UsePlace, now: Date): Promise<Use[]> {
   return selectFromAll<Use>(
     db,
     (t) => sql`with alerted as materialized (
-      select l.org_id, l.product_id, json_agg(l.level) as levels from ${t('usage_alerts')} l
-      where l.org_id > ${orgId}::uuid and l.product_id = ${NOBODY} and ${isUnreported(t, sql`l`, toDay(now))}
-      group by 1, 2 order by 1 limit ${BATCH}
+      select l.org_id, l.product_id, k.period, json_agg(l.level) as levels
+      from ${t('usage_alerts')} l join (
+        values (${creditsOfDay.productId}::uuid, ${toDay(now)}::date), (${creditsOfMonth.productId}::uuid, ${monthOf(now.getTime())}::date)
+      ) k (product_id, period) on k.product_id = l.product_id
+      where (l.org_id, l.product_id) > (${orgId}::uuid, ${productId}::uuid) and ${isUnreported(t, sql`l`, sql`k.period`)}
+      group by 1, 2, 3 order by 1, 2 limit ${BATCH}
     )
-    select a.org_id as "orgId", a.product_id as "productId", o.name as "orgName", null as product, null as used, a.levels
+    select a.org_id as "orgId", a.product_id as "productId", o.name as "orgName", null as product, null as used,
+      a.period::text as period, a.levels
     from alerted a join ${t('organizations')} o on o.id = a.org_id
-    order by a.org_id`,
-    (row) => [row.orgId],
+    order by a.org_id, a.product_id`,
+    (row) => [row.orgId, row.productId],
     BATCH,
   );
 }
@@ -133,7 +138,7 @@ function listBalanceAlerts(db: ReportedDatabase, { orgId }: UsePlace, now: Date)
     db,
     (t) => sql`with alerted as materialized (
       select org_id, product_id, array_agg(level) as levels from ${t('usage_alerts')}
-      where org_id > ${orgId}::uuid and product_id = ${CREDITS_LEFT} group by 1, 2 order by 1 limit ${BATCH}
+      where org_id > ${orgId}::uuid and product_id = ${creditsLeft.productId} group by 1, 2 order by 1 limit ${BATCH}
     )
     select p.org_id as "orgId", p.product_id as "productId", o.name as "orgName", null as product, null as used,
       trim_scale(b.balance)::text as balance, d.period::text as period, (
@@ -157,15 +162,13 @@ function listBalanceAlerts(db: ReportedDatabase, { orgId }: UsePlace, now: Date)
 const SETTLED_MS = 10 * MINUTE_MS;
 const MAX_SUMS = 10_000;
 
-/** Reads an Organization's ledger of the day once, and then only its last minutes. */
+/** Reads an Organization's ledger of the day or month once, and then only its last minutes. */
 function createBurnReader({ db, clock }: NoticeDeps) {
   const sums = createRecentMap<string, { until: string; settled: string }>(MAX_SUMS);
-  return async ({ orgId, levels }: Use): Promise<Pick<Use, 'used' | 'levels'>> => {
+  return async ({ orgId, period, levels }: Use): Promise<Pick<Use, 'used' | 'levels'>> => {
     const now = new Date(clock.now());
-    const day = toDay(now);
-    const known = sums.get(orgId);
-    const start = { until: `${day}T00:00:00.000Z`, settled: '0' };
-    const { until, settled } = known?.until.startsWith(day) ? known : start;
+    const key = `${orgId} ${period}`;
+    const { until, settled } = sums.get(key) ?? { until: `${period}T00:00:00.000Z`, settled: '0' };
     const next = new Date(now.getTime() - SETTLED_MS).toISOString();
     const row = (await queryRow(db.orm)<Pick<Use, 'used' | 'levels'> & { settled: string }>`
       select trim_scale(s.burned)::text as used, s.settled::text as settled,
@@ -178,17 +181,17 @@ function createBurnReader({ db, clock }: NoticeDeps) {
           where org_id = ${orgId}::uuid and livemode and at >= ${until}::timestamptz and kind in ('burn', 'return')
         ) e
       ) s`)!;
-    if (next > until) sums.set(orgId, { until: next, settled: row.settled });
+    if (next > until) sums.set(key, { until: next, settled: row.settled });
     return row;
   };
 }
 
+const toTime = (at: string | number): string => new Date(at).toISOString();
 const toDay = (at: Date): string => at.toISOString().slice(0, 10);
 
 function reportUse(deps: NoticeDeps, use: Use, levels: number[]): Promise<void> {
   const at = new Date(deps.clock.now());
-  const { orgId, productId } = use;
-  const period = use.period ?? (use.product ? monthOf(at.getTime()) : toDay(at));
+  const { orgId, productId, period } = use;
   const level = levels.at(-1)!;
   return change(deps, byService, async (tx) => {
     // The lower levels must not be reported later.
@@ -203,6 +206,7 @@ function reportUse(deps: NoticeDeps, use: Use, levels: number[]): Promise<void> 
       .from(usageAlerts)
       .where(matches(usageAlerts, { orgId, productId, level }));
     const { product } = use;
+    const window = { windowStart: toTime(period), windowEnd: toTime(endOf(use)) };
     const data = {
       productSlug: product && product.slug,
       metric: product && product.metric,
@@ -210,23 +214,22 @@ function reportUse(deps: NoticeDeps, use: Use, levels: number[]): Promise<void> 
       cap: product && exact(product.cap),
       used: use.balance === undefined ? exact(use.used ?? '0') : null,
       balance: use.balance === undefined ? null : exact(use.balance),
-      windowStart: new Date(period).toISOString(),
-      windowEnd: new Date(endOf(use, period)).toISOString(),
+      ...window,
     };
     if (alert) {
       const own = { alertId: alert.id, ...data };
       await queueWebhook(tx, { orgId, livemode: true, type: 'usage.alert', data: own, at });
     }
-    await mailRoles(tx, deps, orgId, alert ? alertRoles : managingRoles, toUseMail(use, level, at));
+    await mailRoles(tx, deps, orgId, alert ? alertRoles : managingRoles, toUseMail(use, level, window, at));
   });
 }
 
-function endOf({ product, balance }: Use, period: string) {
-  if (product) return monthRange(period).end;
-  return balance === undefined ? Date.parse(period) + DAY_MS : monthRange(monthOf(Date.parse(period))).end;
-}
+const endOf = ({ productId, period }: Use) =>
+  productId === creditsOfDay.productId
+    ? Date.parse(period) + DAY_MS
+    : monthRange(monthOf(Date.parse(period))).end;
 
-function toUseMail({ orgName, product, used, balance }: Use, level: number, at: Date): Omit<NewMail, 'to'> {
+function toUseMail({ orgName, product, used, balance }: Use, level: number, window: Window, at: Date) {
   const organization = plainName(orgName);
   const { subject, text } = sayUse({
     product: product && plainName(product.name),
@@ -235,12 +238,12 @@ function toUseMail({ orgName, product, used, balance }: Use, level: number, at: 
     cap: product && product.cap,
     used: used ?? '0',
     balance: balance ?? null,
-    at,
+    ...window,
   });
   return {
-    kind: 'cap_notice',
+    kind: 'cap_notice' as const,
     subject: `${subject} (${organization})`,
-    text: (origin) => [
+    text: (origin: string) => [
       `${organization}: ${text}`,
       `See all usage, and change its alerts: ${origin}/dashboard/usage`,
     ],

@@ -8,7 +8,7 @@ import type { Context } from '../../core/http/context.js';
 import { readPathId } from '../../core/http/request.js';
 import { parseInput } from '../../core/http/validate.js';
 import { newForm, postForm, readQuery, textField, type FormState } from '../../core/pages/form.js';
-import { formatShare, toNamedOptions } from '../../core/pages/format.js';
+import { formatDecimal, formatShare, toNamedOptions } from '../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { readCredits } from '../credit-grants/credits.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
@@ -17,17 +17,17 @@ import {
   listAlertEndpoints,
   listAlerts,
   listCapped,
-  listDailyBurns,
-  ON_LEFT,
+  readPastBurns,
   removeAlert,
 } from './alerts.js';
+import { creditAlertKinds, creditKindOf, creditLevel, creditsOfDay } from './kinds.js';
 import { listRecipients } from './notices.js';
 
 const ALERTS = '/dashboard/usage/alerts';
 
-/** `cap` is a product, and `level` is in percent of its cap. Otherwise it is in credits, left or burned in a day. */
+/** `cap` is a product, and `level` is in percent of its cap. Otherwise it is in credits. */
 const alertSchema = z.object({
-  cap: z.union([z.literal(ON_LEFT), slugSchema]).optional(),
+  cap: z.union([z.enum(creditAlertKinds.map(({ slug }) => slug)), slugSchema]).optional(),
   level: z
     .string()
     .regex(/^[1-9]\d{0,8}$/, 'must be a whole number from 1 to 999,999,999')
@@ -44,20 +44,23 @@ export function alertPages(context: Context): Router {
     const { orgId, role } = sessionOf(res);
     const alerts = await readAlerts(context, { orgId, role });
     const now = new Date(context.clock.now());
-    const burns = await listDailyBurns(context.db.orm, orgId, now);
+    const { days: burns, lastMonth } = await readPastBurns(context.db.orm, orgId, now);
     const given = textField(readQuery(req), 'cap');
-    const cap = [ON_LEFT, ...alerts.capped.map(({ slug }) => slug)].find((slug) => slug === given) ?? '';
     const { balance } = await readCredits(context.db.orm, { orgId, livemode: true }, now);
     const toLevel = (credits: number) => (credits > 0 && credits < 1e9 ? String(credits) : '');
+    const fills = [Math.floor(Number(balance) / 5), Math.ceil(lastMonth), Math.ceil(burns.at(-1)!)];
     const options = [
       ...toNamedOptions(alerts.capped).map((option, i) => {
         const { used, cap } = alerts.capped[i]!;
         return { ...option, label: `Cap of ${option.label}, ${formatShare(used, cap)} used`, fill: '95' };
       }),
-      { value: ON_LEFT, label: 'Credits left', fill: toLevel(Math.floor(Number(balance) / 5)) },
-      { value: '', label: 'Credits burned in a day', fill: toLevel(Math.ceil(burns.at(-1)!)) },
+      ...creditAlertKinds.map(({ slug, what }, i) => ({
+        value: slug,
+        label: `Credits ${what}`,
+        fill: toLevel(fills[i]!),
+      })),
     ];
-    const level = options.find(({ value }) => value === cap)!.fill;
+    const { value: cap, fill: level } = options.find(({ value }) => value === given) ?? options.at(-1)!;
     await renderPage(context, req, res, page, {
       isPage: true,
       form: req.method === 'GET' ? newForm({ cap, level }) : form,
@@ -65,14 +68,13 @@ export function alertPages(context: Context): Router {
         ...alerts,
         rows: alerts.rows.map((row) => ({
           ...row,
-          days:
-            row.productSlug === null && !row.isOnLeft
-              ? burns.filter((burned) => burned > row.level).length
-              : undefined,
+          daysAbove:
+            row.productId === creditsOfDay.productId && burns.filter((burned) => burned > row.level).length,
         })),
         recipients: (await listRecipients(context.db.orm, orgId, alertRoles)).map(({ name }) => name),
         options,
         burns,
+        lastMonth,
       },
     });
   }
@@ -108,11 +110,17 @@ export async function readAlerts(
   { orgId, role }: { orgId: string; role: Role },
 ) {
   const now = clock.now();
-  const rows = await listAlerts(db.orm, orgId);
+  const rows = await listAlerts(db.orm, orgId, new Date(now));
   const endpoints = (await listAlertEndpoints(db.orm, orgId)).map((row) => toEndpointView(row, now));
   const hasMail = config.mail !== undefined;
   return {
-    rows: rows.map((row) => ({ ...row, firedAt: row.firedAt === null ? null : new Date(row.firedAt) })),
+    rows: rows.map((row) => {
+      const kind = creditKindOf(row.productId);
+      const name = kind
+        ? creditLevel(kind, row.level)
+        : `${formatDecimal(row.level)}% of the cap of ${row.productName}`;
+      return { ...row, name, firedAt: row.firedAt === null ? null : new Date(row.firedAt) };
+    }),
     capped: await listCapped(db.orm, orgId, new Date(now)),
     canChange: maySetAlerts(role),
     isManager: isManager(role),

@@ -2,16 +2,13 @@ import { sql } from 'drizzle-orm';
 import { check, index, pgTable, primaryKey, unique } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 
-/** In place of a product, for an alert on the credits that are left. */
-export const CREDITS_LEFT = '00000000-0000-0000-0000-000000000001';
-
 /** Members add these to the levels of each cap that are always reported. */
 export const usageAlerts = pgTable(
   'usage_alerts',
   (c) => ({
     orgId: c.uuid('org_id').notNull(),
     id: c.uuid().notNull(),
-    /** `NOBODY` for credits burned in a day, or `CREDITS_LEFT`. */
+    /** Or that of a kind of alert on credits. */
     productId: c.uuid('product_id').notNull(),
     /** Percent of the product's cap, or credits. */
     level: c.integer().notNull(),
@@ -31,7 +28,7 @@ export const capNotices = pgTable(
     orgId: c.uuid('org_id').notNull(),
     /** As in an alert. */
     productId: c.uuid('product_id').notNull(),
-    /** First day of the month; for credits burned, the day; for credits left, the later one of the month and the newest grant. */
+    /** First day of the month; for credits burned in a day, the day; for credits left, the later one of the month and the newest grant. */
     period: c.date({ mode: 'string' }).notNull(),
     level: c.integer().notNull(),
     at: time('at').notNull(),

@@ -75,6 +75,28 @@ describe('the list page', () => {
     expect(page.text.match(/class="trend"/g)).toHaveLength(1);
   });
 
+  it('lists keys that no longer work after all others, over its pages', async () => {
+    const { browser, organization } = await signedIn(database.db, service.url);
+    const names = Array.from({ length: 52 }, (_, i) => `key ${i}`);
+    for (const [i, name] of names.entries()) {
+      const ended = i === 0 ? { revokedAt: ago(DAY) } : i === 1 ? { expiresAt: ago(DAY) } : {};
+      await keyOf(organization.id, { name, createdAt: ago((i + 3) * DAY), ...ended });
+    }
+    const listed = (text: string) =>
+      [...text.matchAll(/"><bdi>(key \d+)<\/bdi><\/a>/g)].map((match) => match[1]!);
+    const first = await getPage(browser, PATH);
+    const next = /rel="next" href="([^"]+)"|href="([^"]+)"[^>]*rel="next"/.exec(first.text)!;
+    const second = await getPage(browser, (next[1] ?? next[2])!.replaceAll('&amp;', '&'));
+    expect([...listed(first.text), ...listed(second.text)]).toEqual([
+      ...names.slice(2),
+      ...names.slice(0, 2),
+    ]);
+    expect(textOf(second)).toContain('51–52 of 52');
+    const back = /href="([^"]+)"[^>]*rel="prev"|rel="prev" href="([^"]+)"/.exec(second.text)!;
+    const again = await getPage(browser, (back[1] ?? back[2])!.replaceAll('&amp;', '&'));
+    expect(listed(again.text)).toEqual(names.slice(2));
+  });
+
   it('shows how many changes are left and when the next one is freed, once few are left', async () => {
     const { browser } = await signedIn(database.db, service.url);
     for (let i = 0; i < 7; i++) await browser.send('POST', PATH, { json: { name: 'x', livemode: true } });

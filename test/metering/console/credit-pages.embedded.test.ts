@@ -7,6 +7,7 @@ import { hostileTexts } from '../../support/hostile-texts.js';
 import { operatorClient } from '../../support/operator.js';
 import { signedInOperator, type TestOperator } from '../../support/operators.js';
 import { useService } from '../../support/use.js';
+import { addGrant, burnCredits } from '../support/credits.js';
 import { createProduct, grant } from '../support/products.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
 import { auditOf } from '../../support/audit.js';
@@ -50,6 +51,7 @@ async function scene() {
     operator.browser.send('POST', base + path, { form: form as Record<string, string>, headers: html });
   let events = 0;
   return {
+    orgId: organization.id,
     base,
     product,
     post,
@@ -129,6 +131,21 @@ describe('a grant', () => {
     expect(await audit()).toMatchObject([
       { action: 'credits.granted', target: 'order-1', actor: `operator:${operator.email}` },
     ]);
+  });
+
+  it('says when the credits run out without and with it, and how many would expire unused', async () => {
+    const { orgId, post, product } = await scene();
+    const nowMs = service.clock.now();
+    const id = { orgId, livemode: true };
+    await addGrant(database.db, orgId, { amount: '200' }, new Date(nowMs - 20 * DAY_MS));
+    for (const days of [9, 1])
+      await burnCredits(database.db, id, '70', new Date(nowMs - days * DAY_MS), product.id);
+    const expiresAt = `${new Date(nowMs + 4 * DAY_MS).toISOString().slice(0, 10)} 00:00`;
+    const page = readText((await post('/grant', { ...form, amount: '100', expiresAt })).text);
+    // 10 a day: 6 days without it; it burns first, for at most 4.
+    expect(page).toMatch(
+      /Credits run out (\d+ \w+ \d{4}) → (?!\1)\d+ \w+ \d{4} At the pace of the last 7 days\. About 6\d would expire unused\./,
+    );
   });
 
   it('is granted and counted once, even if its button is pressed twice', async () => {

@@ -217,11 +217,11 @@ grants: [{ key: credits, amount: 1500, every: month, expires: period }]`;
   expect(again).toContain(
     'Does not change = Unchanged: Forecasts: live, cap 9 = Unchanged: Monthly credits: 1,500',
   );
-  expect(again).toContain('Nothing to save. Keep editing');
+  expect(again).toContain('Nothing to change. Keep editing');
   expect(again).not.toContain('Save Team');
   expect(await preview({ plan, anchor: '2026-01-01 00:00' })).toContain('Save Team for Northwind Labs');
   const same = (await post(`/console/plans/${plan}`, { name: 'Team', definition })).text;
-  expect(same).toMatch(/Nothing to save\.(?![^]*value="save")/);
+  expect(same).toMatch(/Nothing to change\.(?![^]*value="save")/);
   expect((await post(`/console/plans/${plan}`, { name: 'Team 2', definition })).text).toContain(
     'value="save"',
   );

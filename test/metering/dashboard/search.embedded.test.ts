@@ -1,4 +1,6 @@
+import { eq } from 'drizzle-orm';
 import { expect, it } from 'vitest';
+import { products } from '../../../src/metering/entitlements/table.js';
 import { addMember, createUser, openSession } from '../../support/accounts.js';
 import { useService } from '../../support/use.js';
 import { createProduct } from '../support/products.js';
@@ -42,6 +44,27 @@ it('events are found by their whole key or its beginning, byte by byte, and only
   expect(await own.search('%')).toEqual([]);
   expect(await own.search('qx-3')).toEqual([]);
   expect(await other.search('qx-3')).toEqual([event('qx-3')]);
+});
+
+it('subjects are found by the beginning of their name, with the month of their last live usage', async () => {
+  const own = await openTenant(['x']);
+  const other = await openTenant(['x']);
+  const { slug, id } = own.product;
+  await database.db.orm
+    .update(products)
+    .set({ subjectsSince: new Date(0) })
+    .where(eq(products.id, id));
+  const send = async (subject: string, key: string, secret = own.key.secret) => {
+    const event = usageEvent(slug, key, { subject });
+    expect((await sendUsage(service.url, secret, [event])).status).toBe(202);
+  };
+  for (const [i, subject] of ['planning', 'planning', 'plans', 'other', 'Planet'].entries())
+    await send(subject, `s-${i}`);
+  const month = new Date(service.clock.now()).toISOString().slice(0, 7);
+  const hrefs = ['planning', 'plans'].map((name) => `/dashboard/usage?subject=${name}&amp;month=${month}`);
+  expect((await own.search('plan')).slice(0, 2)).toEqual(hrefs);
+  expect(await own.search('lanning')).toEqual([]);
+  expect(await other.search('planning')).toEqual([]);
 });
 
 it('products are found by any part of name or slug, if the Organization has an entitlement to them', async () => {

@@ -227,7 +227,7 @@ describe('an alert on credits a day', () => {
       windowStart: '2031-03-15T00:00:00.000Z',
       windowEnd: '2031-03-16T00:00:00.000Z',
     });
-    expect(await customer.page()).toContain('More than 1,000 credits a day');
+    expect(await customer.page()).toContain('More than 1,000 credits burned in a day');
     service.clock.set('2031-03-16T00:00:10Z');
     await customer.burn('999');
     expect(await customer.sent()).toHaveLength(1);
@@ -260,6 +260,51 @@ describe('an alert on credits a day', () => {
     await burn('1', '2031-03-16T07:59:00Z');
     expect(await customer.sent()).toHaveLength(2);
     service.clock.set('2031-03-15T12:00:00Z');
+  });
+});
+
+describe('an alert on credits a month', () => {
+  it('is sent once a month, when more were burned, with the days before', async () => {
+    const customer = await createCustomer(null);
+    const account = { orgId: customer.orgId, livemode: true };
+    await addGrant(database.db, customer.orgId, { amount: '9000' }, new Date('2031-02-01T00:00:00Z'));
+    for (const [credits, day] of [
+      ['2000', '2031-02-20'],
+      ['1500', '2031-03-02'],
+    ] as const)
+      await burnCredits(database.db, account, credits, new Date(`${day}T10:00:00Z`), customer.product.id);
+    for (const level of ['2500', '2600'])
+      expect((await customer.add({ cap: ':month', level })).status).toBe(303);
+    expect((await customer.page()).replaceAll(/\s+/g, ' ')).toMatch(
+      /<option value=":month" data-fill="2000">.*The month before burned 2,000 credits/,
+    );
+    await customer.burn('1000');
+    expect(await customer.sent()).toEqual([]);
+    await customer.burn('0.5');
+    await customer.burn('5');
+    expect(await customer.sent()).toEqual([[2500, 2500.5]]);
+    expect(await customer.mailed()).toEqual(['More than 2,500 credits burned in March 2031']);
+    const [message] = await readWebhookMessages(database.db, customer.orgId, 'usage.alert');
+    expect(message!.data).toMatchObject({
+      productSlug: null,
+      cap: null,
+      balance: null,
+      windowStart: '2031-03-01T00:00:00.000Z',
+      windowEnd: '2031-04-01T00:00:00.000Z',
+    });
+    const page = (await customer.page()).replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ');
+    expect(page).toMatch(/More than 2,500 credits burned in a month Reached 1 time .* Remove/);
+    expect(page).toMatch(/More than 2,600 credits burned in a month Not in the last 30 days Never/);
+    service.clock.set('2031-04-02T12:00:00Z');
+    await customer.burn('2500');
+    expect(await customer.sent()).toHaveLength(1);
+    await customer.burn('1');
+    expect((await customer.sent()).slice(1)).toEqual([[2500, 2501]]);
+    service.clock.set('2031-03-15T12:00:00Z');
+    const log = (await customer.browser.get('/dashboard/audit-log', html)).text;
+    expect(log.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' ')).toContain(
+      'Added an alert at 2,600 credits burned in a month',
+    );
   });
 });
 
@@ -328,7 +373,7 @@ describe('alerts without e-mail', () => {
     const product = await createProduct(silent.database.db, { unitCap: '10' });
     await grant(silent.database.db, organization.id, product.id);
     const usage = await read('/dashboard/usage');
-    expect(usage).toMatch(/<strong>Nobody receives alerts:<\/strong> this service .*No alerts yet/);
+    expect(usage).toMatch(/<strong>Nobody receives alerts\.<\/strong> This service .*No alerts yet/);
     const set = (values: Partial<typeof webhookEndpoints.$inferInsert>) =>
       silent.database.db.orm.update(webhookEndpoints).set(values);
     await createListener(silent.database.db, organization.id, { types: ['usage.threshold_reached'] });
@@ -401,7 +446,13 @@ describe('the page of alerts', () => {
       ['12', '96.5'],
       ['13', '20'],
     ] as const)
-      await burnCredits(database.db, account, credits, new Date(`2031-03-${day}T10:00:00Z`));
+      await burnCredits(
+        database.db,
+        account,
+        credits,
+        new Date(`2031-03-${day}T10:00:00Z`),
+        customer.product.id,
+      );
     const read = async (path: string) =>
       (await customer.browser.get(path, html)).text.replaceAll(/\s+/g, ' ');
     const address = `${ALERTS}?cap=${customer.product.slug}`;
@@ -410,7 +461,7 @@ describe('the page of alerts', () => {
     expect(await read(address)).toContain(proposal);
     expect(await read(address)).toContain('value="95"');
     expect(await read(address)).toContain(
-      '<option value=":left" data-fill="968"> Credits left </option> <option value="" data-fill="97">',
+      '<option value=":left" data-fill="968"> Credits left </option> <option value=":month" data-fill=""> Credits burned in a month </option> <option value="" data-fill="97">',
     );
     expect(await read(`${ALERTS}?cap=:left`)).toContain('value="968"');
     await customer.add({ cap: '', level: '30' });

@@ -165,6 +165,10 @@ describe('the credits page', () => {
     expect(readText(text)).toMatch(
       /Name Quantity Credits Share of credits Tokens 30 calls 60 100\.0% Free calls 4 calls Free/,
     );
+    const { apiKeys } = (await browser.get('/dashboard/api-keys')).body;
+    const apiKey = apiKeys.find(({ livemode }: { livemode: boolean }) => livemode);
+    const ofKey = async () => readText((await browser.get(`/dashboard/api-keys/${apiKey.id}`, html)).text);
+    expect(await ofKey()).toContain('Usage reported with this key : 60 credits this month, 100.0% of all');
     const day = readText((await browser.get('/dashboard/usage?range=last7', html)).text);
     expect(day).toContain('Credits burned 60');
     expect(day).not.toContain('this month so far');
@@ -334,7 +338,7 @@ describe('the ledger', () => {
     expect(await read()).toContain('1.5 credits have expired but are still in this balance');
     const before = new Date(service.clock.now() + DAY_MS).toISOString().slice(0, 10);
     // Each day has a heading with its effect on the balance and the balance at its end.
-    expect(await read(`?to=${before}`)).toMatch(/Balance \d+ \w+ \d{4} 10\.0 10 .*ending −2\.5 /);
+    expect(await read(`?to=${before}`)).toMatch(/Balance \d+ \w+ \d{4} \+10\.0 10 .*ending −2\.5 /);
     expect(await read('?kind=burn')).toContain('A filtered ledger has no running balance.');
     const rows = Array.from({ length: 60 }, (_, i) => ({
       orgId: organization.id,
@@ -372,7 +376,7 @@ describe('the ledger', () => {
       service.clock.advance(2_000);
     }
     const { text } = await browser.get('/dashboard/credits/ledger', html);
-    expect(readText(text)).toMatch(/ 97 97 \S+ Granted once \+100 3 entries Burned Tokens once −3 /);
+    expect(readText(text)).toMatch(/ \+97 97 \S+ Granted once \+100 3 entries Burned Tokens once −3 /);
     const own = /href="\/dashboard\/credits([^"]*)">3 entries/.exec(text)![1]!.replaceAll('&amp;', '&');
     expect(own).toMatch(new RegExp(`product=${product.slug}&grant=once&kind=burn`));
     expect(await open(own)).toMatch(/ −1\.5 .* −1\.0 .* −0\.5 /);

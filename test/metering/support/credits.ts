@@ -65,10 +65,16 @@ export async function addGrant(db: Database, orgId: string, grant: NewGrant, now
 }
 
 /** Burns credits in the current hour, for no particular product. */
-export const burnCredits = (db: Database, id: AccountId, credits: string, now: Date): Promise<void> =>
+export const burnCredits = (
+  db: Database,
+  id: AccountId,
+  credits: string,
+  now: Date,
+  productId = NOBODY,
+): Promise<void> =>
   change({ db, clock: { now: () => now.getTime() } }, byService, async (tx) => {
     const hour = new Date(Math.floor(now.getTime() / HOUR_MS) * HOUR_MS).toISOString();
-    const demand = [{ productId: NOBODY, hour, credits }];
+    const demand = [{ productId, hour, credits }];
     const { account, entries } = await burn(tx, await lockAccount(tx, id), now, demand);
     await writeAccount(tx, id, account, entries);
   });

@@ -67,14 +67,18 @@ export function creditPages(context: Context): Router {
   return router;
 }
 
+/** When the credits run out, and how many expire unused. `isLater` if the pace is known but no end is near. */
+export async function readOutlook(orm: Orm, id: AccountId, now: Date) {
+  const { balance, projection } = await readAccountView(orm, id, now);
+  return { ...projection, isOut: Number(balance) <= 0, isLater: projection !== undefined };
+}
+
 export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
   // Includes entries of this millisecond.
   const to = new Date(now.getTime() + 1);
-  const [credits, pace, plan] = await Promise.all([
-    readCredits(orm, id, now),
-    readCreditPace(orm, id, { ...paceRange(now), to }),
-    id.livemode ? findOrganizationPlan(orm, id.orgId) : undefined,
-  ]);
+  const credits = await readCredits(orm, id, now);
+  const pace = await readCreditPace(orm, id, { ...paceRange(now), to });
+  const plan = id.livemode ? await findOrganizationPlan(orm, id.orgId) : undefined;
   const { definition } = (plan && (await findPlan(orm, plan.plan, plan.version))) ?? {};
   return toAccountView(credits, plan && definition && listRefills({ ...plan, definition }), pace, now);
 }

@@ -216,18 +216,19 @@ export function project(
   const all = [...grants, ...refills.grants];
   const untilMs = Math.min(now.getTime() + HORIZON_DAYS * DAY_MS, refills.untilMs);
   const slugs = pace.products.map(({ slug }) => slug);
-  const end = projectEnd(
+  const found = projectEnd(
     all,
     { perDay, leftToday: Math.max(0, perDay - Number(pace.today)), slugs },
     now,
     untilMs,
   );
-  if (end === undefined) return undefined;
-  const isLater = end === 'later';
+  if (found === undefined) return undefined;
+  const { end, unused } = found;
   return {
-    end: isLater ? undefined : end,
-    isCovered: isLater && refills.grants.length > 0,
-    refill: findRefill(all, isLater ? untilMs : end.getTime()),
+    end,
+    unused,
+    isCovered: !end && refills.grants.length > 0,
+    refill: findRefill(all, end?.getTime() ?? untilMs),
     perDay,
     days: Math.floor(days),
   };
@@ -243,8 +244,8 @@ function findRefill(grants: readonly ProjectedGrant[], endMs: number) {
 }
 
 /**
- * An estimate in doubles; `later` if not before `untilMs`. Undefined if a grant pays for only some of the products,
- * because no single pace describes that case.
+ * An estimate in doubles, with `end` only before `untilMs`, and the credits that expire unused until then. Undefined if
+ * a grant pays for only some of the products, because no single pace describes that case.
  * @param slugs the products that burn credits
  */
 function projectEnd(
@@ -252,7 +253,7 @@ function projectEnd(
   { perDay, leftToday, slugs }: { perDay: number; leftToday: number; slugs: readonly string[] },
   now: Date,
   untilMs: number,
-): Date | 'later' | undefined {
+): { end: Date | undefined; unused: number } | undefined {
   const current = grants.filter(isCurrent);
   const pays = ({ productSlugs }: ProjectedGrant, slug: string) =>
     productSlugs === null || productSlugs.includes(slug);
@@ -270,6 +271,7 @@ function projectEnd(
     (ms) => ms > nowMs && ms < untilMs,
   );
   let atMs = nowMs;
+  let end: Date | undefined;
   for (const nextMs of [...turns.toSorted((a, b) => a - b), untilMs]) {
     const perMs = atMs < tomorrowMs ? leftToday / (tomorrowMs - nowMs) : perDay / DAY_MS;
     let need = perMs * (nextMs - atMs);
@@ -278,8 +280,9 @@ function projectEnd(
       rest.left -= part;
       need -= part;
     }
-    if (need > 0) return new Date(nextMs - need / perMs);
+    if (need > 0) end ??= new Date(nextMs - need / perMs);
     atMs = nextMs;
   }
-  return 'later';
+  const ended = rests.filter(({ endMs }) => endMs <= untilMs);
+  return { end, unused: ended.reduce((sum, { left }) => sum + left, 0) };
 }
