@@ -27,6 +27,7 @@ import { readSwitch } from '../risk/switches.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { MinuteBook } from '../weather/minutes.js';
 import { ticketAddress } from './addresses.js';
+import { requireOrder } from './order-pages.js';
 import { loadingPage, toFreshness } from './freshness.js';
 import type { ClimateWatch } from '../climate/watch.js';
 import type { Orders } from '../orders/order.js';
@@ -36,7 +37,7 @@ import { nameMarket } from '../market/market-name.js';
 import { toMarketView } from './labels.js';
 import { impliedProbabilities } from './probabilities.js';
 import { reviewOrder, type Review } from './review.js';
-import { fillTicket, pickFields, readTicket } from './ticket-form.js';
+import { fillTicket, followOrder, pickFields, readTicket } from './ticket-form.js';
 import { ticketCodes, toTicketView, type TicketFacts, type TicketInput } from './ticket-view.js';
 import { feeRuleOf } from '../market/fees.js';
 
@@ -75,7 +76,7 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
     const values = { ...form.values, ...fill(res, form.values, facts), id: newFormId(clock.now()) };
     return toTicketView({
       ...facts,
-      form: { ...form, values },
+      form: { ...form, values, problem: form.problem ?? facts.news },
       isFollowing: textField(form.values, 'limitPrice') === undefined,
       hasOwnSize: textField(form.values, 'contracts') !== undefined || values.action === 'sell',
       review: reviewed?.review ?? null,
@@ -91,7 +92,7 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
 
   /** For a market that the reader has not opened: its ticket before anything is typed. */
   async function readView(res: Response, snapshot: Snapshot, market: ListedMarket, given: FormFields) {
-    const facts = await readFacts(context, snapshot, market, res);
+    const facts = await readFacts(context, res, { snapshot, market, given });
     const reviewed = await tryReview(deps.orders, res, facts, fill(res, given, facts));
     const view = toView(res, facts, newForm(given), reviewed);
     return given.limitPrice ? { ...view, follows: 'Both follow the signal until you edit them.' } : view;
@@ -117,11 +118,11 @@ export function addTicketRoutes(
     if (day !== undefined) return res.redirect(303, day);
     if (!snapshot) return showLoading(req, res);
     const market = findMarket(snapshot, req);
-    const facts = await readFacts(context, snapshot, market, res);
-    const query = readQuery(req);
-    const { form, result } = await tryQuery(res, query, async () => {
-      requireOnce(query);
-      return review(deps.orders, res, facts, fill(res, query, facts));
+    const facts = await readFacts(context, res, { snapshot, market, given: readQuery(req) });
+    const { given } = facts;
+    const { form, result } = await tryQuery(res, given, async () => {
+      requireOnce(given);
+      return review(deps.orders, res, facts, fill(res, given, facts));
     });
     await show(req, res, { snapshot, market, ticket: toView(res, facts, form, result ?? null) });
   });
@@ -136,8 +137,10 @@ export function addTicketRoutes(
       const order = readTicket(fields, market);
       const idempotencyKey = textField(fields, 'id') ?? '';
       if (!isFreshId(idempotencyKey, clock.now())) throw fieldError('id', 'is not the id of a recent form');
+      const old = await findReplaced(context, res, { market, given: fields });
       const { trade, isRepeat } = await deps.orders.place({
         ...order,
+        replaces: old && { id: old.id, filled: Number(textField(fields, 'filled')) },
         orgId,
         mode: 'paper',
         by: byMember(res),
@@ -147,16 +150,19 @@ export function addTicketRoutes(
       const done = isRepeat ? 'repeated' : 'placed';
       // After a sale, the size is what is still held.
       const composed = { ...pickFields(fields), ...(order.action === 'sell' && { contracts: undefined }) };
-      const desk = toAddress(ticketAddress(ticker), { ...composed, order: trade.id, done });
+      const unlinked = { replaces: undefined, filled: undefined };
+      const desk = toAddress(ticketAddress(ticker), { ...composed, ...unlinked, order: trade.id, done });
       res.redirect(303, `${desk}#review`);
     },
     async show(req, res, form) {
       const snapshot = deps.snapshots.current;
       if (!snapshot) return showLoading(req, res);
       const market = findMarket(snapshot, req);
-      const facts = await readFacts(context, snapshot, market, res);
-      const reviewed = await tryReview(deps.orders, res, facts, fill(res, form.values, facts));
-      await show(req, res, { snapshot, market, ticket: toView(res, facts, renewed(form), reviewed) });
+      const facts = await readFacts(context, res, { snapshot, market, given: form.values });
+      const values = facts.given;
+      const reviewed = await tryReview(deps.orders, res, facts, fill(res, values, facts));
+      const ticket = toView(res, facts, { ...renewed(form), values }, reviewed);
+      await show(req, res, { snapshot, market, ticket });
     },
     codes: ticketCodes,
   });
@@ -175,7 +181,9 @@ async function review(
   const order = readTicket(values, market);
   const { orgId } = sessionOf(res);
   const { ticker } = market;
-  const asked = { ...order, orgId, mode: 'paper', by: byMember(res), idempotencyKey: '', ticker } as const;
+  const { replaced: old } = facts;
+  const terms = { ...order, ticker, replaces: old && { id: old.id, filled: old.filledContracts } };
+  const asked = { ...terms, orgId, mode: 'paper', by: byMember(res), idempotencyKey: '' } as const;
   const { reserve, refusal } = await orders.preview(asked, snapshot);
   const doubt = doubtOf(snapshot, market, order.side);
   return { review: reviewOrder({ ...facts, feeRule, order, reserve, doubt }), refusal };
@@ -213,8 +221,24 @@ function fill(res: Response, given: FormFields, { book, held, market }: TicketFa
   return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held, market.closeTime);
 }
 
-async function readFacts({ db, config }: Context, snapshot: Snapshot, market: ListedMarket, res: Response) {
+type Asked = Pick<TicketFacts, 'market' | 'given'>;
+
+/** The order that the ticket changes. */
+async function findReplaced({ db }: Context, res: Response, { market, given }: Asked) {
+  if (!textField(given, 'replaces')) return undefined;
+  const order = await requireOrder(db, res, given.replaces);
+  const { side = order.side, action = order.action } = given;
+  if (order.ticker === market.ticker && order.side === side && order.action === action) return order;
+  throw new AppError('not_found', 'There is no such order in this market.');
+}
+
+async function readFacts(context: Context, res: Response, asked: Asked & Pick<TicketFacts, 'snapshot'>) {
+  const { db, config } = context;
+  const { snapshot, market } = asked;
   const { orgId } = sessionOf(res);
+  const order = await findReplaced(context, res, asked);
+  const { given, news } = order ? followOrder(asked.given, order) : { given: asked.given };
+  const replaced = given.replaces ? order : undefined;
   const whole = snapshot.data.books.get(market.ticker) ?? emptyBook;
   const [tradingSwitch, cash, holdings, waiting, taken, limits] = await Promise.all([
     readSwitch(db.orm, orgId),
@@ -225,11 +249,14 @@ async function readFacts({ db, config }: Context, snapshot: Snapshot, market: Li
     findLimits(db.orm, orgId),
   ]);
   const day = isPlaced(market) ? forecastOf(snapshot.forecasts, market) : undefined;
-  const reserved = waiting.reduce((sum, order) => sum + order.reserved, 0n);
+  const reserved = waiting.reduce((sum, one) => sum + one.reserved, -(replaced?.reserved ?? 0n));
   return {
     snapshot,
     tradingSwitch,
     market,
+    given,
+    news,
+    replaced,
     whole,
     book: taken.get(market.ticker) ?? whole,
     held: holdings.get(market.ticker),

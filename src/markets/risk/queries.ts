@@ -183,10 +183,17 @@ export interface StoredRisk extends StoredPermissions {
   spent: string | null;
 }
 
+export interface RiskAccount {
+  orgId: string;
+  mode: TradeMode;
+  /** The id of an open order that does not count. */
+  replaces?: string | undefined;
+}
+
 /** One statement. After the account's row is locked, it sees every switch and limit that was set before. */
 export async function selectRisk(
   orm: Orm,
-  { orgId, mode, midnight }: { orgId: string; mode: TradeMode; midnight: Date },
+  { orgId, mode, midnight, replaces }: RiskAccount & { midnight: Date },
 ): Promise<StoredRisk> {
   const since = sql`${midnight.toISOString()}::timestamptz`;
   const [row] = await queryRows(orm)<StoredRisk>`
@@ -210,7 +217,7 @@ export async function selectRisk(
           'ticker', ticker, 'eventTicker', event_ticker, 'side', side, 'action', action,
           'contracts', (contracts - filled_contracts)::text, 'limitPrice', limit_price::text)), '[]')
         from trading_orders
-        where org_id = given.org_id and mode = given.mode and status in ('pending', 'resting')) as "pending",
+        where org_id = given.org_id and mode = given.mode and status in ('pending', 'resting') and id is distinct from ${replaces ?? null}::uuid) as "pending",
       (h.cash + h.liquidation)::text as "equity",
       (select coalesce(-sum(capital), 0)::text from ledger_entries
         where org_id = given.org_id and mode = given.mode and capital <> 0
