@@ -91,10 +91,9 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
   async function showOrder(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId, role } = sessionOf(res);
     const order = await requireOrder(context.db, res, req.params.id);
-    const { id } = order;
     const [fills, place] = await Promise.all([
-      listFills(orm, orgId, id, MAX_FILLS),
-      order.mode === 'live' && order.status === 'resting' ? findPlace(orm, orgId, id) : undefined,
+      listFills(orm, orgId, order.id, MAX_FILLS),
+      order.mode === 'live' && order.status === 'resting' ? findPlace(orm, orgId, order.id) : undefined,
     ]);
     const page = { view: 'markets/portfolio/order', title: 'Order', section, notices: orderNotices };
     const mayChange = isManager(role) && order.status === 'resting';

@@ -95,8 +95,6 @@ export function fillTicket(given: FormFields, book: OrderBook, held: Holding | u
     expiresAt: textField(given, 'expiresAt') || closesAt || '',
     postOnly: textField(given, 'postOnly') ?? 'no',
     observed: textField(given, 'observed') ?? 'cancel',
-    replaces: textField(given, 'replaces') ?? '',
-    filled: textField(given, 'filled') ?? '',
   };
 }
 

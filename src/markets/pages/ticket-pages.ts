@@ -73,12 +73,13 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
     const { sources } = deps.snapshots;
     const { role, marketAccess } = sessionOf(res);
     const now = new Date(clock.now());
-    const values = { ...form.values, ...fill(res, form.values, facts), id: newFormId(clock.now()) };
+    const { given } = facts;
+    const values = { ...given, ...fill(res, facts), id: newFormId(clock.now()) };
     return toTicketView({
       ...facts,
       form: { ...form, values, problem: form.problem ?? facts.news },
-      isFollowing: textField(form.values, 'limitPrice') === undefined,
-      hasOwnSize: textField(form.values, 'contracts') !== undefined || values.action === 'sell',
+      isFollowing: textField(given, 'limitPrice') === undefined,
+      hasOwnSize: textField(given, 'contracts') !== undefined || values.action === 'sell',
       review: reviewed?.review ?? null,
       refusal: reviewed?.refusal,
       freshness: toFreshness(snapshot, { sources, refreshSeconds, now }),
@@ -93,7 +94,7 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
   /** For a market that the reader has not opened: its ticket before anything is typed. */
   async function readView(res: Response, snapshot: Snapshot, market: ListedMarket, given: FormFields) {
     const facts = await readFacts(context, res, { snapshot, market, given });
-    const reviewed = await tryReview(deps.orders, res, facts, fill(res, given, facts));
+    const reviewed = await tryReview(deps.orders, res, facts);
     const view = toView(res, facts, newForm(given), reviewed);
     return given.limitPrice ? { ...view, follows: 'Both follow the signal until you edit them.' } : view;
   }
@@ -122,7 +123,7 @@ export function addTicketRoutes(
     const { given } = facts;
     const { form, result } = await tryQuery(res, given, async () => {
       requireOnce(given);
-      return review(deps.orders, res, facts, fill(res, given, facts));
+      return review(deps.orders, res, facts);
     });
     await show(req, res, { snapshot, market, ticket: toView(res, facts, form, result ?? null) });
   });
@@ -150,8 +151,8 @@ export function addTicketRoutes(
       const done = isRepeat ? 'repeated' : 'placed';
       // After a sale, the size is what is still held.
       const composed = { ...pickFields(fields), ...(order.action === 'sell' && { contracts: undefined }) };
-      const unlinked = { replaces: undefined, filled: undefined };
-      const desk = toAddress(ticketAddress(ticker), { ...composed, ...unlinked, order: trade.id, done });
+      const shown = { ...composed, replaces: undefined, filled: undefined, order: trade.id, done };
+      const desk = toAddress(ticketAddress(ticker), shown);
       res.redirect(303, `${desk}#review`);
     },
     async show(req, res, form) {
@@ -159,10 +160,8 @@ export function addTicketRoutes(
       if (!snapshot) return showLoading(req, res);
       const market = findMarket(snapshot, req);
       const facts = await readFacts(context, res, { snapshot, market, given: form.values });
-      const values = facts.given;
-      const reviewed = await tryReview(deps.orders, res, facts, fill(res, values, facts));
-      const ticket = toView(res, facts, { ...renewed(form), values }, reviewed);
-      await show(req, res, { snapshot, market, ticket });
+      const reviewed = await tryReview(deps.orders, res, facts);
+      await show(req, res, { snapshot, market, ticket: toView(res, facts, renewed(form), reviewed) });
     },
     codes: ticketCodes,
   });
@@ -173,8 +172,8 @@ async function review(
   orders: MarketsPagesDeps['orders'],
   res: Response,
   facts: TicketFacts,
-  values: FormFields,
 ): Promise<Reviewed | null> {
+  const values = fill(res, facts);
   const { snapshot, market } = facts;
   const feeRule = feeRuleOf(snapshot.data, market);
   if (values.limitPrice === '' || !feeRule) return null;
@@ -216,7 +215,7 @@ const tryReview = (...of: Parameters<typeof review>): Promise<Reviewed | null> =
   });
 
 /** If the member may not open positions, the ticket starts with a sale. */
-function fill(res: Response, given: FormFields, { book, held, market }: TicketFacts) {
+function fill(res: Response, { given, book, held, market }: TicketFacts) {
   const isSale = held !== undefined && sessionOf(res).marketAccess !== 'trade';
   return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held, market.closeTime);
 }

@@ -34,7 +34,6 @@ export interface TicketFacts extends Pick<
   given: FormFields;
   /** The order that the ticket changes. What it reserves is free. */
   replaced: ListedOrder | undefined;
-  /** What became of that order. */
   news: string | undefined;
   /** By resting orders. It is not part of the cash. */
   reserved: Micros;

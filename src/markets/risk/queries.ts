@@ -5,6 +5,7 @@ import { queryRows } from '../../core/db/sql.js';
 import { firstIdOf } from '../../core/ids.js';
 import { users } from '../../accounts/organizations/table.js';
 import type { TradeMode } from '../ledger/orders-table.js';
+import type { Account } from '../ledger/queries.js';
 import { riskLimits, serviceSwitch, tradingSwitches, type SwitchState } from '../ledger/risk-table.js';
 import type { DeclaredLimits } from './limits.js';
 
@@ -183,12 +184,8 @@ export interface StoredRisk extends StoredPermissions {
   spent: string | null;
 }
 
-export interface RiskAccount {
-  orgId: string;
-  mode: TradeMode;
-  /** The id of an open order that does not count. */
-  replaces?: string | undefined;
-}
+/** `replaces` is the id of an open order that does not count. */
+export type RiskAccount = Account & { replaces?: string | undefined };
 
 /** One statement. After the account's row is locked, it sees every switch and limit that was set before. */
 export async function selectRisk(

@@ -581,7 +581,6 @@ it('all resting orders are cancelled with one form, which says which were filled
   for (const [form, status] of [
     [[...ids, ['ids', stranger.id]], 404],
     [[['ids', '<b>']], 404],
-    [[], 400],
     [Array.from({ length: 101 }, () => ids[0]!), 400],
   ] as [[string, string][], number][])
     expect((await postForm(browser, `${ORDERS}/cancel`, form)).status).toBe(status);
