@@ -472,8 +472,13 @@ async function bidOnDesk() {
   const { browser, organization } = await signedIn(database.db, service.url);
   const send = (fields: Record<string, string>) =>
     postForm(browser, DESK, {
-      ...{ id: newFormId(service.clock.now()), side: 'yes', action: 'buy', contracts: '5', limitPrice: '42' },
-      ...{ timeInForce: 'good_till_cancelled', ...fields },
+      id: newFormId(service.clock.now()),
+      side: 'yes',
+      action: 'buy',
+      contracts: '5',
+      limitPrice: '42',
+      timeInForce: 'good_till_cancelled',
+      ...fields,
     });
   const idAt = ({ headers }: Answer) =>
     new URLSearchParams(headers.get('location')?.split(/[?#]/)[1]).get('order')!;
@@ -488,7 +493,7 @@ async function bidOnDesk() {
 describe('a change of a resting order on the desk', () => {
   it('opens the ticket with its terms, cancels it and places the new one once', async () => {
     const { browser, orgId, id, send, list } = await bidOnDesk();
-    const [link] = linksOf(await getPage(browser, DESK)).filter((one) => one.includes('replaces='));
+    const link = linksOf(await getPage(browser, DESK)).find((one) => one.includes('replaces='));
     expect(link).toBe(`${DESK}?replaces=${id}#ticket-head`);
     expect(linksOf(await getPage(browser, '/dashboard/portfolio'))).toContain(link);
     expect(fieldOf(await getPage(browser, `${ORDERS}/${id}`), 'limitPrice')).toEqual(['42']);
@@ -557,7 +562,7 @@ describe('a change of a resting order on the desk', () => {
   it('by two people at once places one order', async () => {
     const { send, list, replaces } = await bidOnDesk();
     const answers = await Promise.all(['40', '41'].map((limitPrice) => send({ ...replaces, limitPrice })));
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([303, 400]);
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([303, 400]);
     expect((await list()).map(([status]) => status)).toEqual(['resting', 'cancelled']);
   });
 });
