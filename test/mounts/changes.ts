@@ -681,6 +681,8 @@ export const changes: Record<string, Prepare | Prepare[]> = {
   ...Object.fromEntries(inMatrix),
   ...byAccount,
   ...inConsole,
+  // The answer is a page.
+  'post /dashboard/portfolio/orders/cancel': (world, address) => byRow(matrix[address]!)(world, address),
   'post /operator/organizations/{slug}/credits/overdrafts/{productSlug}/forgive': forgiven,
 };
 

@@ -296,6 +296,11 @@ const portfolio = {
     form: () => ({ remainingContracts: '1' }),
     own: managersForm,
   },
+  'post /dashboard/portfolio/orders/cancel': {
+    form: async (of) => ({ ids: await of.newRestingOrder() }),
+    own: [401, 403, 403, 200, 200],
+    foreign: noManagersForm,
+  },
   'get /dashboard/portfolio/settlements': { own: page },
   'get /dashboard/portfolio/trades.csv': { own: page },
 } satisfies Rows;

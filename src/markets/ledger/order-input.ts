@@ -29,4 +29,6 @@ export interface OrderInput {
   timeInForce: TimeInForce;
   /** For an order that may rest. */
   rest?: RestTerms | undefined;
+  /** A resting paper order to cancel first. Nothing happens unless `filled` of its contracts are filled. */
+  replaces?: { id: string; filled: number } | undefined;
 }

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { v5 as uuidFrom } from 'uuid';
 import type { AppError } from '../../core/errors.js';
+import { formatDecimal, formatPrice } from '../../core/pages/format.js';
 import { MINUTE_MS } from '../../core/time.js';
 import type { OrderInput } from '../ledger/order-input.js';
-import type { OrderStatus } from '../ledger/orders-table.js';
+import { isOpen, type OrderStatus } from '../ledger/orders-table.js';
 import { mayRest, worstCost } from '../market/book.js';
 import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
@@ -181,6 +182,26 @@ export const finalStatus = ({
   filledContracts,
 }: Pick<OrderRow, 'contracts' | 'filledContracts'>): OrderStatus =>
   filledContracts === contracts ? 'filled' : filledContracts > 0 ? 'partially_filled' : 'cancelled';
+
+type Shown = Omit<OrderRow, 'requestHash' | 'exact' | 'booked' | 'printsSeen' | 'feeRule'>;
+
+/** A new live order would need a live key, which people do not have. */
+export const mayReplace = ({ mode, status, cancelRequestedAt }: Shown): boolean =>
+  mode === 'paper' && status === 'resting' && cancelRequestedAt === null;
+
+/** With the contracts that remain, if any do. */
+export function nameOrder({ action, side, contracts, filledContracts, limitPrice }: Shown): string {
+  const count = subtractCounts(contracts, filledContracts) || contracts;
+  return `your order to ${action} ${formatDecimal(count)} ${side.toUpperCase()} at ${formatPrice(limitPrice)}`;
+}
+
+/** Why an order is not replaced. */
+export function describeMissed(order: Shown): string {
+  const { status, contracts, filledContracts } = order;
+  const open = order.cancelRequestedAt ? 'is being cancelled' : 'stays in the book';
+  const became = isOpen(status) ? open : `was ${status === 'filled' ? 'filled' : 'cancelled'}`;
+  return `Y${nameOrder(order).slice(1)} ${became}. ${formatDecimal(filledContracts)} of its ${formatDecimal(contracts)} contracts have filled. No other order was placed.`;
+}
 
 type Reserving = Pick<
   OrderRow,

@@ -75,6 +75,7 @@ export function createOrders(
     turns.take(`${mode} ${orgId}`, work);
   const { paperCash, paperLatencyMs } = config.trading;
   const deps = { snapshots, clock, paperCash };
+  const changes = createOrderChanges({ db, clock, log, live, resting, inTurn });
 
   async function place(input: OrderInput): Promise<PlacedOrder> {
     const placed = await checkAndPlace(input).catch(async (error: unknown) => {
@@ -103,6 +104,7 @@ export function createOrders(
     assertTerms(input, clock.now());
     // Checked before queueing, because an order in an untradable market needs no turn.
     requireTradable(snapshots, input, clock.now());
+    await changes.makeRoom(input, deps);
     const decide = <T>(work: (tx: Orm) => Promise<T>) => inTurn(input, () => db.transaction(work));
     if (input.mode === 'live' || paperLatencyMs === 0) return decide((tx) => checkAndWrite(tx, input, deps));
     const sent = await decide((tx) => checkAndSend(tx, input, deps, paperLatencyMs));
@@ -129,7 +131,7 @@ export function createOrders(
     place: placeAndCount,
     preview: (input, current) =>
       previewOrder(db.orm, input, { ...deps, snapshots: { current, sources: snapshots.sources } }),
-    ...createOrderChanges({ db, clock, log, live, resting, inTurn }),
+    ...changes,
     list: (filter) => listTrades(db.orm, filter),
     async find(orgId, id) {
       const found = await findTrade(db.orm, orgId, { id });

@@ -27,7 +27,7 @@ export async function previewOrder(
   const [state, cash, facts] = await Promise.all([
     readState(orm, input, bookHash(view.book)),
     findPaperCash(orm, orgId),
-    readKnownFacts(orm, { orgId, mode, at }, paperCash),
+    readKnownFacts(orm, { orgId, mode, at, replaces: input.replaces?.id }, paperCash),
   ]);
   const book = withoutTaken(view.book, state.taken);
   const grounds = { view, state, book, cash: cash ?? paperCash, facts, at };

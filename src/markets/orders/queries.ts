@@ -46,7 +46,7 @@ interface StateRow {
  */
 export async function readState(
   tx: Orm,
-  { orgId, mode, ticker, idempotencyKey }: Pick<OrderInput, 'orgId' | 'mode' | 'ticker' | 'idempotencyKey'>,
+  { orgId, mode, ticker, idempotencyKey, replaces }: OrderInput,
   bookHash: string,
 ) {
   const [row] = await queryRows(tx)<StateRow>`
@@ -57,7 +57,7 @@ export async function readState(
       select coalesce(sum(reserved), 0) as reserved,
         coalesce(sum(contracts - filled_contracts) filter (where ticker = ${ticker} and (side = 'yes') = (action = 'sell')), 0) as yes,
         coalesce(sum(contracts - filled_contracts) filter (where ticker = ${ticker} and (side = 'no') = (action = 'sell')), 0) as no
-      from trading_orders where org_id = ${orgId} and mode = ${mode} and status in ('pending', 'resting')
+      from trading_orders where org_id = ${orgId} and mode = ${mode} and status in ('pending', 'resting') and id is distinct from ${replaces?.id ?? null}::uuid
     ) out
     left join lateral (
       select id, request_hash from trading_orders

@@ -83,6 +83,8 @@ interface TicketChoice {
   limitPrice?: Micros;
   timeInForce?: TimeInForce;
   postOnly?: 'yes';
+  /** The id of the order that this one changes. Its terms fill in the others. */
+  replaces?: string;
 }
 
 export const ticketAddress = (ticker: string, { limitPrice, ...choice }: TicketChoice = {}): string =>

@@ -45,8 +45,7 @@ const toFillsRow = (name: string, { fills, contracts, fees, judged, missed, afte
   fees,
   missed: judged === 0 ? null : `${formatDecimal(missed)} of ${formatDecimal(judged)} checked`,
   missedNote: judged === 0 || judged === fills ? null : `${formatDecimal(fills - judged)} not checkable`,
-  moves: after.map(({ fills: known, contracts: count, gain }, i) => ({
-    label: `After ${horizons[i]} s`,
+  moves: after.map(({ fills: known, contracts: count, gain }) => ({
     move: gain === null ? null : formatMove(perContract(gain, count)),
     known: gain === null ? null : `of ${formatCount(known, 'fill')}`,
   })),

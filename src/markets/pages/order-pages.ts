@@ -1,16 +1,19 @@
 import type { Request, Response, Router } from 'express';
-import { AppError } from '../../core/errors.js';
+import { found } from '../../core/errors.js';
+import { readForm } from '../../core/http/body.js';
 import type { Context } from '../../core/http/context.js';
-import { readPathId } from '../../core/http/request.js';
+import { isUuid, readPathId } from '../../core/http/request.js';
 import { toAddress } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import {
   postForm,
   fieldError,
+  listField,
   newForm,
   readQuery,
   textField,
   tryQuery,
+  type FormFields,
   type FormState,
 } from '../../core/pages/form.js';
 import { renderPage } from '../../core/pages/layout.js';
@@ -19,7 +22,7 @@ import { requireRole, sessionOf } from '../../accounts/identity/session/session.
 import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import { contractsText, ORDER_SIZE } from '../market/contracts.js';
 import type { OrderChange } from '../orders/order.js';
-import { findOrder, findPlace, listFills, listOrders } from '../portfolio/order-queries.js';
+import { findOrder, findPlace, listFills, listOrders, MAX_OPEN_ORDERS } from '../portfolio/order-queries.js';
 import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
 import type { TradingServices } from '../services/services.js';
 import {
@@ -30,7 +33,7 @@ import {
   readPageQuery,
   ticketAddress,
 } from './addresses.js';
-import { toOrderPage } from './order-view.js';
+import { toOrderPage, toOrderView } from './order-view.js';
 import { ORDERS_PAGE_SIZE, readOrdersRequest, toOrdersView } from './orders-view.js';
 
 /** No book has as many levels. */
@@ -77,17 +80,20 @@ export function addOrderPages(router: Router, context: Context, deps: OrderPages
   });
 }
 
+/** @throws AppError not_found, also for an order of another Organization */
+export const requireOrder = async ({ orm }: Context['db'], res: Response, id: unknown) =>
+  found(isUuid(id) ? await findOrder(orm, sessionOf(res).orgId, id) : undefined, 'There is no such order.');
+
 function addOrder(router: Router, context: Context, { snapshots, orders }: OrderPagesDeps): void {
   const { orm } = context.db;
+  const before = [requireRole(...managingRoles)];
 
   async function showOrder(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId, role } = sessionOf(res);
-    const id = readPathId(req, 'id', 'order');
-    const order = await findOrder(orm, orgId, id);
-    if (!order) throw new AppError('not_found', 'There is no such order.');
+    const order = await requireOrder(context.db, res, req.params.id);
     const [fills, place] = await Promise.all([
-      listFills(orm, orgId, id, MAX_FILLS),
-      order.mode === 'live' && order.status === 'resting' ? findPlace(orm, orgId, id) : undefined,
+      listFills(orm, orgId, order.id, MAX_FILLS),
+      order.mode === 'live' && order.status === 'resting' ? findPlace(orm, orgId, order.id) : undefined,
     ]);
     const page = { view: 'markets/portfolio/order', title: 'Order', section, notices: orderNotices };
     const mayChange = isManager(role) && order.status === 'resting';
@@ -103,8 +109,21 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
 
   router.get('/portfolio/orders/:id', (req, res) => showOrder(req, res, newForm()));
 
+  // The answer says which were filled first. Sent again, it cancels nothing more.
+  router.post('/portfolio/orders/cancel', ...before, async (req, res) => {
+    const fields = (await readForm(req, res)) as FormFields;
+    const ids = listField(fields, 'ids');
+    if (ids.length > MAX_OPEN_ORDERS) throw fieldError('ids', `must be at most ${MAX_OPEN_ORDERS}`);
+    const readAll = () => Promise.all(ids.map((id) => requireOrder(context.db, res, id)));
+    // If one is not theirs, none is cancelled.
+    for (const { orgId, id } of await readAll()) await orders.cancel({ orgId, id, by: byMember(res) });
+    const all = (await readAll()).map((order) => toOrderView(order, snapshots.current));
+    const page = { view: 'markets/portfolio/cancelled', title: 'Cancelled orders', section };
+    await renderPage(context, req, res, page, { all, back: readBack(fields) });
+  });
+
   postForm(router, '/portfolio/orders/:id/cancel', {
-    before: [requireRole(...managingRoles)],
+    before,
     show: showOrder,
     async act(req, res, fields) {
       const { id, mode, status, ticker } = await orders.cancel(toChange(req, res));
@@ -120,7 +139,7 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
   });
 
   postForm(router, '/portfolio/orders/:id/decrease', {
-    before: [requireRole(...managingRoles)],
+    before,
     show: showOrder,
     async act(req, res, fields) {
       const text = textField(fields, 'remainingContracts') ?? '';

@@ -9,8 +9,9 @@ import type { SettlementSource } from '../market/rules.js';
 import type { SettlementEventRow } from '../portfolio/history-queries.js';
 import type { ListedOrder, findPlace, listFills } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
+import { mayReplace } from '../orders/order.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { ORDERS_PATH } from './addresses.js';
+import { inCents, ORDERS_PATH, ticketAddress } from './addresses.js';
 import { findMarketView, marketStatusLabels, toMarketView } from './labels.js';
 import { closingText } from './review.js';
 import { formatDecimal, formatMoney, formatPrice, formatTime } from '../../core/pages/format.js';
@@ -27,6 +28,7 @@ const orderStatuses: Record<OrderStatus, { label: string; tone: string }> = {
 export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) => ({
   ...order,
   href: `${ORDERS_PATH}/${order.id}`,
+  changeHref: mayReplace(order) ? `${ticketAddress(order.ticker, { replaces: order.id })}#ticket-head` : null,
   market: findMarketView(order.ticker, snapshot, order.label, order.side),
   verb: order.action === 'buy' ? 'Buy' : 'Sell',
   averagePrice: order.filledContracts === 0 ? null : perContract(order.value, order.filledContracts),
@@ -134,6 +136,7 @@ export const toOrderPage = (
     // A live fill appears on the page within a second. Paper fills are booked by a periodic job.
     pollSeconds: !isOpen(order.status) ? null : order.mode === 'live' ? 0.5 : 5,
     remaining: subtractCounts(order.contracts, order.filledContracts),
+    limit: inCents(order.limitPrice),
     cancelOn: order.cancelOn.map((cause) => causeNames[cause]),
   },
   fills: fills.map((fill) => ({ ...fill, value: valueOf(fill.price, fill.contracts) })),

@@ -386,6 +386,7 @@ function toDepth(
       ...(takes ? { postOnly: 'no' } : !rests && { timeInForce: 'good_till_cancelled' }),
       ...(sellable > 0 && {
         action: 'sell',
+        replaces: undefined,
         contracts: Math.min(ticket?.composed.size ?? Infinity, sellable),
         timeInForce: 'immediate_or_cancel',
         expiresAt: '',

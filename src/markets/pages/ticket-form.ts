@@ -19,7 +19,9 @@ import type { Action, RestTerms } from '../ledger/order-input.js';
 import { cancelCauses } from '../ledger/orders-table.js';
 import type { Holding } from '../ledger/positions.js';
 import { inCents } from './addresses.js';
-import { addCounts, contractsText } from '../market/contracts.js';
+import { addCounts, contractsText, subtractCounts } from '../market/contracts.js';
+import { describeMissed, mayReplace } from '../orders/order.js';
+import type { ListedOrder } from '../portfolio/order-queries.js';
 
 /** A purchase starts with at most as many, and with what the best price fills. */
 const DEFAULT_CONTRACTS = 10;
@@ -43,11 +45,33 @@ const schema = z.object({
 /** In the order of the form's fields. */
 export const ticketFields = [
   ...(Object.keys(schema.shape) as (keyof z.infer<typeof schema>)[]),
-  'size' as const,
+  ...(['size', 'replaces', 'filled'] as const),
 ];
 
 export const pickFields = (fields: FormFields): Record<string, string | undefined> =>
   Object.fromEntries(ticketFields.map((name) => [name, textField(fields, name)]));
+
+/** The given fields of a ticket that changes an order, after what has happened to the order since they were filled in. */
+export function followOrder(given: FormFields, order: ListedOrder): { given: FormFields; news?: string } {
+  const news = describeMissed(order);
+  if (!mayReplace(order)) return { given: { ...given, replaces: '', filled: '' }, news };
+  const filled = String(order.filledContracts);
+  const contracts = String(subtractCounts(order.contracts, order.filledContracts));
+  const seen = textField(given, 'filled');
+  if (seen !== undefined)
+    return seen === filled ? { given } : { given: { ...given, contracts, filled }, news };
+  const terms = {
+    side: order.side,
+    action: order.action,
+    contracts,
+    limitPrice: inCents(order.limitPrice),
+    timeInForce: order.timeInForce,
+    expiresAt: order.expiresAt?.toISOString().slice(0, 16) ?? '',
+    postOnly: order.postOnly ? 'yes' : 'no',
+    observed: order.cancelOn.includes('observation') ? 'cancel' : 'keep',
+  };
+  return { given: { ...terms, ...given, filled } };
+}
 
 /** An order with a time ends at the market's close, unless another time is given. */
 export function fillTicket(given: FormFields, book: OrderBook, held: Holding | undefined, closeTime?: Date) {

@@ -27,6 +27,7 @@ import { readSwitch } from '../risk/switches.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import type { MinuteBook } from '../weather/minutes.js';
 import { ticketAddress } from './addresses.js';
+import { requireOrder } from './order-pages.js';
 import { loadingPage, toFreshness } from './freshness.js';
 import type { ClimateWatch } from '../climate/watch.js';
 import type { Orders } from '../orders/order.js';
@@ -36,7 +37,7 @@ import { nameMarket } from '../market/market-name.js';
 import { toMarketView } from './labels.js';
 import { impliedProbabilities } from './probabilities.js';
 import { reviewOrder, type Review } from './review.js';
-import { fillTicket, pickFields, readTicket } from './ticket-form.js';
+import { fillTicket, followOrder, pickFields, readTicket } from './ticket-form.js';
 import { ticketCodes, toTicketView, type TicketFacts, type TicketInput } from './ticket-view.js';
 import { feeRuleOf } from '../market/fees.js';
 
@@ -72,12 +73,13 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
     const { sources } = deps.snapshots;
     const { role, marketAccess } = sessionOf(res);
     const now = new Date(clock.now());
-    const values = { ...form.values, ...fill(res, form.values, facts), id: newFormId(clock.now()) };
+    const { given } = facts;
+    const values = { ...given, ...fill(res, facts), id: newFormId(clock.now()) };
     return toTicketView({
       ...facts,
-      form: { ...form, values },
-      isFollowing: textField(form.values, 'limitPrice') === undefined,
-      hasOwnSize: textField(form.values, 'contracts') !== undefined || values.action === 'sell',
+      form: { ...form, values, problem: form.problem ?? facts.news },
+      isFollowing: textField(given, 'limitPrice') === undefined,
+      hasOwnSize: textField(given, 'contracts') !== undefined || values.action === 'sell',
       review: reviewed?.review ?? null,
       refusal: reviewed?.refusal,
       freshness: toFreshness(snapshot, { sources, refreshSeconds, now }),
@@ -91,8 +93,8 @@ export function createTickets(context: Context, deps: MarketsPagesDeps) {
 
   /** For a market that the reader has not opened: its ticket before anything is typed. */
   async function readView(res: Response, snapshot: Snapshot, market: ListedMarket, given: FormFields) {
-    const facts = await readFacts(context, snapshot, market, res);
-    const reviewed = await tryReview(deps.orders, res, facts, fill(res, given, facts));
+    const facts = await readFacts(context, res, { snapshot, market, given });
+    const reviewed = await tryReview(deps.orders, res, facts);
     const view = toView(res, facts, newForm(given), reviewed);
     return given.limitPrice ? { ...view, follows: 'Both follow the signal until you edit them.' } : view;
   }
@@ -117,11 +119,11 @@ export function addTicketRoutes(
     if (day !== undefined) return res.redirect(303, day);
     if (!snapshot) return showLoading(req, res);
     const market = findMarket(snapshot, req);
-    const facts = await readFacts(context, snapshot, market, res);
-    const query = readQuery(req);
-    const { form, result } = await tryQuery(res, query, async () => {
-      requireOnce(query);
-      return review(deps.orders, res, facts, fill(res, query, facts));
+    const facts = await readFacts(context, res, { snapshot, market, given: readQuery(req) });
+    const { given } = facts;
+    const { form, result } = await tryQuery(res, given, async () => {
+      requireOnce(given);
+      return review(deps.orders, res, facts);
     });
     await show(req, res, { snapshot, market, ticket: toView(res, facts, form, result ?? null) });
   });
@@ -136,8 +138,10 @@ export function addTicketRoutes(
       const order = readTicket(fields, market);
       const idempotencyKey = textField(fields, 'id') ?? '';
       if (!isFreshId(idempotencyKey, clock.now())) throw fieldError('id', 'is not the id of a recent form');
+      const old = await findReplaced(context, res, { market, given: fields });
       const { trade, isRepeat } = await deps.orders.place({
         ...order,
+        replaces: old && { id: old.id, filled: Number(textField(fields, 'filled')) },
         orgId,
         mode: 'paper',
         by: byMember(res),
@@ -147,15 +151,16 @@ export function addTicketRoutes(
       const done = isRepeat ? 'repeated' : 'placed';
       // After a sale, the size is what is still held.
       const composed = { ...pickFields(fields), ...(order.action === 'sell' && { contracts: undefined }) };
-      const desk = toAddress(ticketAddress(ticker), { ...composed, order: trade.id, done });
+      const shown = { ...composed, replaces: undefined, filled: undefined, order: trade.id, done };
+      const desk = toAddress(ticketAddress(ticker), shown);
       res.redirect(303, `${desk}#review`);
     },
     async show(req, res, form) {
       const snapshot = deps.snapshots.current;
       if (!snapshot) return showLoading(req, res);
       const market = findMarket(snapshot, req);
-      const facts = await readFacts(context, snapshot, market, res);
-      const reviewed = await tryReview(deps.orders, res, facts, fill(res, form.values, facts));
+      const facts = await readFacts(context, res, { snapshot, market, given: form.values });
+      const reviewed = await tryReview(deps.orders, res, facts);
       await show(req, res, { snapshot, market, ticket: toView(res, facts, renewed(form), reviewed) });
     },
     codes: ticketCodes,
@@ -167,15 +172,17 @@ async function review(
   orders: MarketsPagesDeps['orders'],
   res: Response,
   facts: TicketFacts,
-  values: FormFields,
 ): Promise<Reviewed | null> {
+  const values = fill(res, facts);
   const { snapshot, market } = facts;
   const feeRule = feeRuleOf(snapshot.data, market);
   if (values.limitPrice === '' || !feeRule) return null;
   const order = readTicket(values, market);
   const { orgId } = sessionOf(res);
   const { ticker } = market;
-  const asked = { ...order, orgId, mode: 'paper', by: byMember(res), idempotencyKey: '', ticker } as const;
+  const { replaced: old } = facts;
+  const terms = { ...order, ticker, replaces: old && { id: old.id, filled: old.filledContracts } };
+  const asked = { ...terms, orgId, mode: 'paper', by: byMember(res), idempotencyKey: '' } as const;
   const { reserve, refusal } = await orders.preview(asked, snapshot);
   const doubt = doubtOf(snapshot, market, order.side);
   return { review: reviewOrder({ ...facts, feeRule, order, reserve, doubt }), refusal };
@@ -208,13 +215,29 @@ const tryReview = (...of: Parameters<typeof review>): Promise<Reviewed | null> =
   });
 
 /** If the member may not open positions, the ticket starts with a sale. */
-function fill(res: Response, given: FormFields, { book, held, market }: TicketFacts) {
+function fill(res: Response, { given, book, held, market }: TicketFacts) {
   const isSale = held !== undefined && sessionOf(res).marketAccess !== 'trade';
   return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held, market.closeTime);
 }
 
-async function readFacts({ db, config }: Context, snapshot: Snapshot, market: ListedMarket, res: Response) {
+type Asked = Pick<TicketFacts, 'market' | 'given'>;
+
+/** The order that the ticket changes. */
+async function findReplaced({ db }: Context, res: Response, { market, given }: Asked) {
+  if (!textField(given, 'replaces')) return undefined;
+  const order = await requireOrder(db, res, given.replaces);
+  const { side = order.side, action = order.action } = given;
+  if (order.ticker === market.ticker && order.side === side && order.action === action) return order;
+  throw new AppError('not_found', 'There is no such order in this market.');
+}
+
+async function readFacts(context: Context, res: Response, asked: Asked & Pick<TicketFacts, 'snapshot'>) {
+  const { db, config } = context;
+  const { snapshot, market } = asked;
   const { orgId } = sessionOf(res);
+  const order = await findReplaced(context, res, asked);
+  const { given, news } = order ? followOrder(asked.given, order) : { given: asked.given };
+  const replaced = given.replaces ? order : undefined;
   const whole = snapshot.data.books.get(market.ticker) ?? emptyBook;
   const [tradingSwitch, cash, holdings, waiting, taken, limits] = await Promise.all([
     readSwitch(db.orm, orgId),
@@ -225,11 +248,14 @@ async function readFacts({ db, config }: Context, snapshot: Snapshot, market: Li
     findLimits(db.orm, orgId),
   ]);
   const day = isPlaced(market) ? forecastOf(snapshot.forecasts, market) : undefined;
-  const reserved = waiting.reduce((sum, order) => sum + order.reserved, 0n);
+  const reserved = waiting.reduce((sum, one) => sum + one.reserved, -(replaced?.reserved ?? 0n));
   return {
     snapshot,
     tradingSwitch,
     market,
+    given,
+    news,
+    replaced,
     whole,
     book: taken.get(market.ticker) ?? whole,
     held: holdings.get(market.ticker),

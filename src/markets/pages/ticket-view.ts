@@ -1,11 +1,12 @@
 import type { AppError, ErrorCode } from '../../core/errors.js';
 import { toAddress } from '../../core/pages/address.js';
-import type { FormState } from '../../core/pages/form.js';
+import type { FormFields, FormState } from '../../core/pages/form.js';
 import { formatDecimal, formatMoney, formatPrice, inSentence } from '../../core/pages/format.js';
 import { asksOf, worstCost, type Side } from '../market/book.js';
 import { cityOf, expectedPayout, isPlaced, labelOf, type ListedMarket } from '../market/market.js';
 import { CENT, DOLLAR, type Micros } from '../market/money.js';
-import type { OrderRefusal, Remedy } from '../orders/order.js';
+import { nameOrder, type OrderRefusal, type Remedy } from '../orders/order.js';
+import type { ListedOrder } from '../portfolio/order-queries.js';
 import type { Action } from '../ledger/order-input.js';
 import { timesInForce } from './order-view.js';
 import { addressOfEvent, inCents, overviewAddress, ticketAddress } from './addresses.js';
@@ -29,6 +30,11 @@ export interface TicketFacts extends Pick<
 > {
   snapshot: Snapshot;
   tradingSwitch: TradingSwitch;
+  /** The fields, after what has happened to the order that the ticket changes. */
+  given: FormFields;
+  /** The order that the ticket changes. What it reserves is free. */
+  replaced: ListedOrder | undefined;
+  news: string | undefined;
   /** By resting orders. It is not part of the cash. */
   reserved: Micros;
   /** Before the first order, cash is the opening balance. */
@@ -70,6 +76,7 @@ export function toTicketView(input: TicketInput) {
       size,
     },
     action: ticketAddress(market.ticker),
+    replaced: input.replaced && nameOrder(input.replaced),
     ...toSubject(market),
     rules: toRules(market),
     closeTime: market.closeTime,
@@ -94,7 +101,7 @@ export function toTicketView(input: TicketInput) {
     review: end ? null : input.review,
     refusal: toRefusal(input),
     blocked: blockedBecause(input),
-    problem: input.error && problemOf(input.error, market),
+    problem: input.error && problemOf(input.error, input),
   };
 }
 
@@ -300,9 +307,9 @@ const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
   live_trading_disabled: ['Live trading is not available here', 'Orders on this page are paper orders.'],
 };
 
-function problemOf(error: AppError, market: ListedMarket) {
+function problemOf(error: AppError, { market, news }: TicketInput) {
   const found = problems[error.code];
-  return found && { title: found[0], detail: detailOf(error, market), advice: found[1] };
+  return found && { title: found[0], detail: detailOf(error, market), advice: news ?? found[1] };
 }
 
 /** The check's name and the ticker are meant for programs. */

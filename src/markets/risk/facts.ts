@@ -1,6 +1,6 @@
 import { DAY_MS } from '../../core/time.js';
 import type { Orm } from '../../core/db/client.js';
-import type { TradeMode, tradingOrders } from '../ledger/orders-table.js';
+import type { tradingOrders } from '../ledger/orders-table.js';
 import type { tradingPositions } from '../ledger/portfolio-table.js';
 import { switchStates } from '../ledger/risk-table.js';
 import type { Side } from '../market/book.js';
@@ -10,6 +10,7 @@ import { marketAccesses, type MarketAccess } from '../../accounts/organizations/
 import { toEffectiveLimits, type DeclaredLimits, type RiskLimits } from './limits.js';
 import {
   selectRisk,
+  type RiskAccount,
   type StoredPermissions,
   type StoredRisk,
   type StoredSwitch,
@@ -25,10 +26,10 @@ export const midnightOf = (at: Date): Date => new Date(Math.floor(at.getTime() /
  */
 export async function readRiskFacts(
   orm: Orm,
-  { orgId, mode, at }: { orgId: string; mode: TradeMode; at: Date },
+  { at, ...account }: RiskAccount & { at: Date },
   opensWith?: Micros,
 ): Promise<RiskFacts | undefined> {
-  const found = await selectRisk(orm, { orgId, mode, midnight: midnightOf(at) });
+  const found = await selectRisk(orm, { ...account, midnight: midnightOf(at) });
   if (!found.isHere && opensWith === undefined) return undefined;
   const startingCash = String(opensWith);
   const stored = found.isHere

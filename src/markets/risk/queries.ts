@@ -5,6 +5,7 @@ import { queryRows } from '../../core/db/sql.js';
 import { firstIdOf } from '../../core/ids.js';
 import { users } from '../../accounts/organizations/table.js';
 import type { TradeMode } from '../ledger/orders-table.js';
+import type { Account } from '../ledger/queries.js';
 import { riskLimits, serviceSwitch, tradingSwitches, type SwitchState } from '../ledger/risk-table.js';
 import type { DeclaredLimits } from './limits.js';
 
@@ -183,10 +184,13 @@ export interface StoredRisk extends StoredPermissions {
   spent: string | null;
 }
 
+/** `replaces` is the id of an open order that does not count. */
+export type RiskAccount = Account & { replaces?: string | undefined };
+
 /** One statement. After the account's row is locked, it sees every switch and limit that was set before. */
 export async function selectRisk(
   orm: Orm,
-  { orgId, mode, midnight }: { orgId: string; mode: TradeMode; midnight: Date },
+  { orgId, mode, midnight, replaces }: RiskAccount & { midnight: Date },
 ): Promise<StoredRisk> {
   const since = sql`${midnight.toISOString()}::timestamptz`;
   const [row] = await queryRows(orm)<StoredRisk>`
@@ -210,7 +214,7 @@ export async function selectRisk(
           'ticker', ticker, 'eventTicker', event_ticker, 'side', side, 'action', action,
           'contracts', (contracts - filled_contracts)::text, 'limitPrice', limit_price::text)), '[]')
         from trading_orders
-        where org_id = given.org_id and mode = given.mode and status in ('pending', 'resting')) as "pending",
+        where org_id = given.org_id and mode = given.mode and status in ('pending', 'resting') and id is distinct from ${replaces ?? null}::uuid) as "pending",
       (h.cash + h.liquidation)::text as "equity",
       (select coalesce(-sum(capital), 0)::text from ledger_entries
         where org_id = given.org_id and mode = given.mode and capital <> 0

@@ -1,9 +1,10 @@
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { newFormId } from '../../../src/core/ids.js';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { byService, change } from '../../../src/accounts/audit/audit.js';
-import { tradingSwitches } from '../../../src/markets/ledger/risk-table.js';
+import { riskLimits, tradingSwitches } from '../../../src/markets/ledger/risk-table.js';
 import { CENT } from '../../../src/markets/market/money.js';
 import { createHeldTickers } from '../../../src/markets/services/sources.js';
 import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
@@ -19,6 +20,8 @@ import {
   type TradeJson,
 } from '../support/trade.js';
 import { createKey } from '../../support/fixtures.js';
+import { fieldOf, getPage, linksOf, postForm, textOf } from '../../accounts/api-keys/html.js';
+import { signedIn, type Answer } from '../../support/accounts.js';
 import { createListener, readWebhookMessages } from '../../support/webhook-messages.js';
 
 const { database, service } = useTradingTest();
@@ -459,6 +462,141 @@ describe('DELETE /trades/{id}', () => {
         trade: { status: 'filled', filledContracts: 5, reason: null },
       });
   });
+});
+
+const DESK = `/dashboard/markets/${TICKER}`;
+const ORDERS = '/dashboard/portfolio/orders';
+
+/** An owner who bids 42¢ for 5 YES on the desk. */
+async function bidOnDesk() {
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const send = (fields: Record<string, string>) =>
+    postForm(browser, DESK, {
+      id: newFormId(service.clock.now()),
+      side: 'yes',
+      action: 'buy',
+      contracts: '5',
+      limitPrice: '42',
+      timeInForce: 'good_till_cancelled',
+      ...fields,
+    });
+  const idAt = ({ headers }: Answer) =>
+    new URLSearchParams(headers.get('location')?.split(/[?#]/)[1]).get('order')!;
+  const list = async () => {
+    const { trades } = await service.trading.orders.list({ orgId: organization.id, limit: 10 });
+    return trades.map((one) => [one.status, one.filledContracts, one.contracts, one.limitPrice / CENT]);
+  };
+  const id = idAt(await send({}));
+  return { browser, orgId: organization.id, id, send, idAt, list, replaces: { replaces: id, filled: '0' } };
+}
+
+describe('a change of a resting order on the desk', () => {
+  it('opens the ticket with its terms, cancels it and places the new one once', async () => {
+    const { browser, orgId, id, send, list } = await bidOnDesk();
+    const link = linksOf(await getPage(browser, DESK)).find((one) => one.includes('replaces='));
+    expect(link).toBe(`${DESK}?replaces=${id}#ticket-head`);
+    expect(linksOf(await getPage(browser, '/dashboard/portfolio'))).toContain(link);
+    expect(fieldOf(await getPage(browser, `${ORDERS}/${id}`), 'limitPrice')).toEqual(['42']);
+    const ticket = await getPage(browser, `${DESK}?replaces=${id}&limitPrice=43`);
+    expect(textOf(ticket)).toContain('Change your order to buy 5 YES at 42¢');
+    const names = ['id', 'side', 'action', 'contracts', 'limitPrice', 'timeInForce', 'replaces', 'filled'];
+    const form = Object.fromEntries(names.map((name) => [name, fieldOf(ticket, name).at(-1)!]));
+    expect(form).toMatchObject({ contracts: '5', limitPrice: '43', replaces: id, filled: '0' });
+    const answers = [await send(form), await send(form)].map(({ headers }) => headers.get('location')!);
+    expect(answers.map((to) => /replaces|done=\w+/.exec(to)![0])).toEqual(['done=placed', 'done=repeated']);
+    expect(await list()).toEqual([
+      ['resting', 0, 5, 43n],
+      ['cancelled', 0, 5, 42n],
+    ]);
+    expect(await ledgerProblems(orgId)).toEqual([]);
+  });
+
+  it('places nothing if it was filled or cancelled meanwhile, and says so', async () => {
+    const { browser, id, send, list, replaces } = await bidOnDesk();
+    print(12);
+    service.clock.advance(1);
+    const partly = await send({ ...replaces, limitPrice: '43' });
+    expect([partly.status, textOf(partly)]).toEqual([
+      400,
+      expect.stringContaining(
+        'stays in the book. 2 of its 5 contracts have filled. No other order was placed.',
+      ),
+    ]);
+    expect([fieldOf(partly, 'contracts')[0], fieldOf(partly, 'filled')[0]]).toEqual(['3', '2']);
+    expect(await list()).toEqual([['resting', 2, 5, 42n]]);
+    print(3);
+    service.clock.advance(1);
+    const whole = await send({ replaces: id, filled: '2', limitPrice: '43' });
+    expect(textOf(whole)).toContain('Your order to buy 5 YES at 42¢ was filled. 5 of its 5');
+    expect(fieldOf(whole, 'replaces')).toEqual(['', '']);
+    expect(await list()).toEqual([['filled', 5, 5, 42n]]);
+    const next = await bidOnDesk();
+    await postForm(next.browser, `${ORDERS}/${next.id}/cancel`, {});
+    expect(textOf(await next.send({ ...next.replaces, limitPrice: '43' }))).toContain(
+      'was cancelled. 0 of its 5',
+    );
+    expect(await next.list()).toEqual([['cancelled', 0, 5, 42n]]);
+    const foreign = await next.send({ ...replaces, limitPrice: '43' });
+    const hostile = await getPage(browser, `${DESK}?replaces=${encodeURIComponent("<b>' or 1=1")}`);
+    expect([foreign.status, hostile.status]).toEqual([404, 404]);
+  });
+
+  it('counts the old order neither twice nor as gone: a limit that refuses the new one leaves the old', async () => {
+    const { orgId, send, list, replaces } = await bidOnDesk();
+    await database.db.orm
+      .insert(riskLimits)
+      .values({ orgId, maxOpenOrders: 1, maxOrderContracts: 6, updatedAt: new Date(0) });
+    const refused = await send({ ...replaces, contracts: '7' });
+    expect([refused.status, textOf(refused)]).toEqual([
+      422,
+      expect.stringContaining('A limit stops this order'),
+    ]);
+    expect(await list()).toEqual([['resting', 0, 5, 42n]]);
+    expect((await send({ ...replaces, contracts: '6', limitPrice: '41' })).status).toBe(303);
+    expect(await list()).toEqual([
+      ['resting', 0, 6, 41n],
+      ['cancelled', 0, 5, 42n],
+    ]);
+  });
+
+  it('by two people at once places one order', async () => {
+    const { send, list, replaces } = await bidOnDesk();
+    const answers = await Promise.all(['40', '41'].map((limitPrice) => send({ ...replaces, limitPrice })));
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([303, 400]);
+    expect((await list()).map(([status]) => status)).toEqual(['resting', 'cancelled']);
+  });
+});
+
+it('all resting orders are cancelled with one form, which says which were filled first', async () => {
+  const { browser, id, send, idAt, list } = await bidOnDesk();
+  const button = 'Cancel all 2 orders';
+  expect(textOf(await getPage(browser, DESK))).not.toContain('Cancel all');
+  const other = idAt(await send({ limitPrice: '41' }));
+  for (const path of [DESK, '/dashboard/portfolio']) {
+    const page = await getPage(browser, path);
+    expect([textOf(page).includes(button), fieldOf(page, 'ids').toSorted()]).toEqual([
+      true,
+      [id, other].toSorted(),
+    ]);
+  }
+  print(15);
+  service.clock.advance(1);
+  const ids = [id, other].map((one): [string, string] => ['ids', one]);
+  const stranger = await bidOnDesk();
+  for (const [form, status] of [
+    [[...ids, ['ids', stranger.id]], 404],
+    [[['ids', '<b>']], 404],
+    [Array.from({ length: 101 }, () => ids[0]!), 400],
+  ] as [[string, string][], number][])
+    expect((await postForm(browser, `${ORDERS}/cancel`, form)).status).toBe(status);
+  for (let i = 0; i < 2; i++) {
+    const told = textOf(await postForm(browser, `${ORDERS}/cancel`, ids));
+    expect(told).toMatch(/1 of 2 orders cancelled.*Not cancelled: the first one below.*Filled.*Cancelled/);
+  }
+  expect(await list()).toEqual([
+    ['cancelled', 0, 5, 41n],
+    ['filled', 5, 5, 42n],
+  ]);
 });
 
 describe('POST /trades/{id}/decrease', () => {
