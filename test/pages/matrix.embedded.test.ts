@@ -134,7 +134,9 @@ async function loadAssets(page: string): Promise<Asset[]> {
   const imported = parts.flatMap(({ text }) =>
     [...text.matchAll(/from '\.\/([^']+)'/g)].map((match) => `${folder}/${match[1]}`),
   );
-  return [...parts, ...(await Promise.all(imported.map(loadAsset)))];
+  // A browser loads a module once.
+  const others = new Set(imported.filter((path) => !paths.includes(path)));
+  return [...parts, ...(await Promise.all([...others].map(loadAsset)))];
 }
 
 it('no page weighs more than 75 KB compressed, with its styles and scripts', async () => {
