@@ -680,6 +680,12 @@ it('say which grants paid for a whole month, adding up to its credits', async ()
   for (const name of ['c', 'd', 'e']) await give('3', name, 3);
   await sendUsage(service.url, key.secret, [usageEvent(other.slug, uuid(), { quantity: 10 })]);
   expect(await read('')).toMatch(/Credits burned 51 .*; and others Statement/);
+  // Late usage burns this month's credits and is part of another month's statement.
+  const importer = await createKey(db, orgId, { scopes: ['usage:write', 'usage:backfill'] });
+  const late = usageEvent(other.slug, uuid(), { quantity: 1, occurredAt: '2031-02-20T00:00:00Z' });
+  await sendUsage(service.url, importer.secret, [late]);
+  expect(await read('')).toMatch(/Credits burned 53 (?!.*from Spring)/);
+  expect(await read(`product=${product.slug}`)).toContain('20 from Spring, first');
 });
 
 describe('the last days', () => {
