@@ -41,6 +41,7 @@ export const usageQuerySchema = z.object({
   by: text(64).optional(),
   subject: text(128).optional(),
   sum: z.literal('1', 'must be 1').optional(),
+  measure: z.literal('credits', 'must be credits').optional(),
   event: text(255).optional(),
   cursor: z.string().optional(),
 });

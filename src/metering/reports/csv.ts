@@ -18,7 +18,7 @@ const CHUNK_MS = 31 * DAY_MS;
 const MAX_POINTS = 500_000;
 
 export type UsagePart = Pick<UsageReport, 'product' | 'metric' | 'request' | 'narrowing' | 'isMixed'> & {
-  /** Of the chart; undefined for API keys. */
+  /** The chart’s stack; undefined for API keys. */
   by: string | undefined;
 };
 

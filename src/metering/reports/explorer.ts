@@ -9,11 +9,13 @@ import { listHolds, type Narrowing, type UsageProduct } from '../events/page-que
 import { readAllProducts, readWholeParts } from './all-products.js';
 import { accountOf, chooseProduct, MAX_PRODUCTS, scopeOf } from './choices.js';
 import { readAccountView } from './credits/pages.js';
+import { readPayments } from './credits/statement.js';
 import { partPlaces, readEventParts, readHasCredits, type EventPart } from './credits/queries.js';
 import { readEvents } from './event-view.js';
 import { listSeries, type SeriesPoint } from './operator/queries.js';
 import { changeSince, linksOf, toReportView } from './report-view.js';
-import { isOfAll, readNarrowing, readReport, type UsageReport, type UsageRequest } from './report.js';
+import { isOfAll, readCosts, readNarrowing, readReport } from './report.js';
+import type { UsageReport, UsageRequest } from './report.js';
 
 export async function readExplorer(
   context: Context,
@@ -26,7 +28,7 @@ export async function readExplorer(
   const now = new Date(clock.now());
   const shown = products.slice(0, MAX_PRODUCTS);
   const isAll = isOfAll(products, sent);
-  const request = isAll ? { ...sent, metric: undefined, values: {} } : sent;
+  const request = isAll ? { ...sent, metric: undefined, measure: undefined, values: {} } : sent;
   const product = isAll ? undefined : await chooseProduct(db.orm, orgId, products, request.product);
   if (!isAll && !product) return { request, product, events: undefined };
   const { key, narrowing: part, isWhole } = await readNarrowing(db.orm, orgId, request, product);
@@ -41,9 +43,12 @@ export async function readExplorer(
             showsCredits: viewer.shows('credits'),
           }),
         ]);
+  const { unit, total } = whole?.report ?? {};
+  const paid = { period: request.period, credits: isWhole && unit === 'credits' ? total : undefined };
   return {
     request,
     product,
+    payments: await readPayments(db.orm, accountOf(orgId, request.mode), paid, now),
     ...(viewer.shows('usage') &&
       (product
         ? await readProduct(context, viewer, product, request, now)
@@ -87,10 +92,15 @@ async function readProduct(
   const split = openSplit(context, viewer, read);
   const own = await split.read?.(read.narrowing);
   const ofKeys = read.key ? await split.read?.({ ...read.narrowing, apiKeyIds: undefined }) : own;
-  const { keys, ...report } = toReportView(read, now);
-  const byKey = keys.map((part) => (split.isPriced && ofKeys ? rankKeys(part, ofKeys) : part));
-  const credits = split.isPriced && own ? sumDecimals(ofEachKey(own).map((part) => part.credits)) : undefined;
-  const ofValues = await readParts(context, orgId, read, own, split);
+  const priced = split.isPriced ? own : undefined;
+  const credits = priced && sumDecimals(ofEachKey(priced).map((part) => part.credits));
+  const { mode, period, measure } = request;
+  const costs = measure && priced && (await readCosts({ orm: db.orm, clock }, split.scope, read, priced));
+  const isByCredits = costs !== undefined;
+  const paid = { period, credits: read.isWhole ? credits : undefined, productId: product.id };
+  const { keys, measures, ...report } = toReportView(read, costs, now);
+  const byKey = keys.map((part) => (split.isPriced && ofKeys ? rankKeys(part, ofKeys, isByCredits) : part));
+  const ofValues = await readParts(context, orgId, read, own, { ...split, isByCredits });
   const subjects = ofValues.find(({ place }) => place === partPlaces.subject)?.rows ?? [];
   const { holds, limits } = await readHeld(context, orgId, read, subjects, now);
   const near = limits.filter(({ cap }) => report.chart.isCurrent && cap.share >= NEAR);
@@ -100,6 +110,9 @@ async function readProduct(
       ...report,
       caps: { nearCap, overCap },
       credits,
+      payments: await readPayments(db.orm, accountOf(orgId, mode), paid, now),
+      /** Absent where credits are unknown. */
+      measures: credits !== undefined && (measure === undefined || isByCredits) ? measures : [],
       /** At the average price so far. */
       projectedCredits:
         projection?.total &&
@@ -159,29 +172,33 @@ const SHOWN_PARTS = 21;
 function openSplit(
   { db }: Context,
   viewer: Viewer,
-  { product, metric, unsplit, isWhole, request: { mode, period } }: UsageReport,
+  { product, metric, unsplit, isWhole, request: { mode, period, measure } }: UsageReport,
 ) {
   const isPriced = product.creditPrice !== null && metric === product.usageMetric && viewer.shows('credits');
   const isWanted = isPriced || (product.countsSubjects && !isWhole);
   const scope = scopeOf(viewer.orgId, product, mode);
   const places = [...Object.values(partPlaces), ...product.dimensions.map((_, i) => i + 1)];
-  const read = (part: Narrowing) => readEventParts(db.orm, scope, { ...period, metric, places }, part);
-  return { isPriced, read: isWanted && !unsplit ? read : undefined };
+  const query = { ...period, metric, places, isByCredits: measure === 'credits' };
+  const read = (part: Narrowing) => readEventParts(db.orm, scope, query, part);
+  return { isPriced, scope, read: isWanted && !unsplit ? read : undefined };
 }
 
 const ofEachKey = (costs: EventPart[]) => costs.filter(({ place }) => place === partPlaces.key);
-const pricedColumns = ['Quantity', 'Credits', 'Share of credits'];
+const nameShare = (isByCredits: boolean) => (isByCredits ? 'Share of credits' : 'Share');
 
-/** By credits. A key that is not among the dearest has no number of its own. */
-function rankKeys<T extends { rows: { id: string | null }[] }>(part: T, costs: EventPart[]) {
+type KeyPart = ReturnType<typeof toReportView>['keys'][number];
+
+/** A key that is not among the dearest has no number of its own. */
+function rankKeys(part: KeyPart, costs: EventPart[], isByCredits: boolean) {
   const own = ofEachKey(costs);
   const whole = sumDecimals(own.map(({ credits }) => credits));
   const rows = part.rows.map((row) => {
-    const credits = own.find(({ value }) => value === row.id)?.credits;
-    return { ...row, credits, share: credits === undefined ? '–' : formatShare(credits, whole) };
+    const credits = own.find(({ value, isOther }) => value === row.id && !isOther)?.credits;
+    const share = credits === undefined ? '–' : formatShare(credits, whole);
+    return { ...row, credits, share: isByCredits ? share : row.share };
   });
-  rows.sort((a, b) => compareDecimals(b.credits ?? '0', a.credits ?? '0'));
-  return { ...part, rows, columns: pricedColumns };
+  if (isByCredits) rows.sort((a, b) => compareDecimals(b.credits ?? '0', a.credits ?? '0'));
+  return { ...part, rows, columns: ['Quantity', 'Credits', nameShare(isByCredits)] };
 }
 
 type Row = Pick<SeriesPoint, 'value' | 'isOther' | 'quantity' | 'events'> & { credits?: string };
@@ -192,7 +209,7 @@ async function readParts(
   orgId: string,
   { product, metric, request, before, narrowing: { subject, where, apiKeyIds } }: UsageReport,
   own: EventPart[] | undefined,
-  split: ReturnType<typeof openSplit>,
+  split: ReturnType<typeof openSplit> & { isByCredits: boolean },
 ) {
   const { dimensions, countsSubjects } = product;
   const names = [...dimensions, ...(countsSubjects && !request.isOfSubject ? ['subject'] : [])];
@@ -225,7 +242,7 @@ async function readParts(
         : (ofEvents ?? []).filter((part) => part.place === place && (part.value !== '' || !isSubject));
     if (!rows.some(({ value, isOther }) => value || isOther)) continue;
     const earlier = before && isStored ? await listSeries(db, { ...range, ...before.same }) : [];
-    const amountOf = ({ quantity, credits }: Row) => (priced && credits) || quantity;
+    const amountOf = ({ quantity, credits }: Row) => (split.isByCredits && credits) || quantity;
     const sorted = rows.toSorted(
       (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(amountOf(b), amountOf(a)),
     );
@@ -257,7 +274,7 @@ async function readParts(
       };
     });
     const ordered = shown.toSorted((a, b) => Number(a.id === '') - Number(b.id === ''));
-    const columns = priced ? pricedColumns : undefined;
+    const columns = priced ? ['Quantity', 'Credits', nameShare(split.isByCredits)] : undefined;
     parts.push({ name, place, columns, rows: ordered, more: rows.length - shown.length });
   }
   return parts;

@@ -190,7 +190,7 @@ function toFilters(
     period: monthPeriod(now),
   };
   const product = chosen?.slug ?? textField(query, 'product');
-  const ofOne = request && isOfAll(products, request) ? [] : ['metric'];
+  const ofOne = request && isOfAll(products, request) ? [] : ['metric', 'measure'];
   const sent = Object.keys(query).filter(
     (name) =>
       ['key', 'subject', 'sum', 'by', ...ofOne].includes(name) ||

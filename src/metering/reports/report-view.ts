@@ -24,7 +24,7 @@ import {
   toPeriodQuery,
   type Period,
 } from './period.js';
-import { DIMENSION, type UsageReport, type UsageRequest } from './report.js';
+import { DIMENSION, type readCosts, type UsageReport, type UsageRequest } from './report.js';
 
 type Change = Partial<Omit<UsageRequest, 'values'>> & { correct?: string | undefined; values?: object };
 
@@ -32,7 +32,7 @@ type Change = Partial<Omit<UsageRequest, 'values'>> & { correct?: string | undef
 export const linksOf =
   (request: UsageRequest, product?: string) =>
   (change: Change = {}, path = request.path): string => {
-    const { mode, period, hour, key, metric, by, subject, values, isSum } = {
+    const { mode, period, hour, key, metric, by, subject, values, isSum, measure } = {
       ...request,
       ...change,
     };
@@ -49,13 +49,15 @@ export const linksOf =
         Object.entries({ ...request.values, ...values }).map(([name, value]) => [DIMENSION + name, value]),
       ),
       sum: isSum ? '1' : undefined,
+      measure,
       event: change.event,
       correct: change.correct,
       cursor: change.cursor,
     });
   };
 
-export function toReportView(report: UsageReport, now: Date) {
+/** @param costs undefined where the metric is the measure */
+export function toReportView(report: UsageReport, costs: Awaited<ReturnType<typeof readCosts>>, now: Date) {
   const { product, request, metric, metrics, key, total, before, balance, latest, projection, isWhole } =
     report;
   const { mode, values } = request;
@@ -86,9 +88,15 @@ export function toReportView(report: UsageReport, now: Date) {
       before && toBeforeView(before, (rows) => sumDecimals(rows.map((row) => row.quantity)), total.quantity),
     isWhole,
     isUncapped: product.unitCap === null && metric === product.usageMetric,
-    chart: chartOf(report, now),
+    unit: costs ? 'credits' : metric,
+    measures: [metric, 'credits'].map((name, i) => ({
+      label: capitalise(name),
+      href: link({ measure: i === 0 ? undefined : 'credits' }),
+      isCurrent: (i === 0) === (costs === undefined),
+    })),
+    chart: chartOf(report, costs, now),
     balance: balance && { ...balance, percent: formatShare(balance.used, balance.unitCap) },
-    isOfMonth: report.isOfMonth,
+    isOfMonth: request.period.range === 'month',
     caps: capsOf([{ productSlug: product.slug, productName: product.name, usageMetric: metric, cap }]),
     projection: projection?.total && {
       totalText: formatEstimate(projection.total),
@@ -200,9 +208,10 @@ function axisName(start: Date, { range }: Pick<Period, 'range'>): string {
   return range === 'month' ? String(start.getUTCDate()) : formatShortDay(start);
 }
 
-function chartOf(report: UsageReport, now: Date) {
-  const { request, product, metric, steps, before, series, key, keyCount, balance, projection, isWhole } =
-    report;
+function chartOf(report: UsageReport, costs: Awaited<ReturnType<typeof readCosts>>, now: Date) {
+  const { request, product, metric, key, keyCount, balance, isWhole } = report;
+  const { steps, before, series, projection } = costs ?? report;
+  const unit = costs ? 'credits' : metric;
   const byStart = new Map(steps.map(({ start, quantity }) => [start, quantity]));
   const all = stepsOf(request.period).map((start) => byStart.get(start.getTime()) ?? '0');
   const parts = (series ?? []).map(({ quantities, ...one }) => ({ ...one, values: quantities }));
@@ -211,16 +220,17 @@ function chartOf(report: UsageReport, now: Date) {
   );
   return toUsageChart({
     ...chartLinksOf(request, product.slug),
-    unit: metric,
+    unit,
     by: series && (report.by === 'key' ? 'API key' : report.by),
-    series: series ? parts : [{ name: key?.name ?? metric, values: all }],
+    series: series ? parts : [{ name: key?.name ?? unit, values: all }],
     others:
       series && report.by === 'key' && keyCount > series.length
         ? { count: keyCount - series.length, values: others }
         : undefined,
     before,
     projection,
-    cap: isWhole && balance && report.isOfMonth ? Number(balance.unitCap) : undefined,
+    cap:
+      isWhole && balance && request.period.range === 'month' && !costs ? Number(balance.unitCap) : undefined,
     now,
   });
 }

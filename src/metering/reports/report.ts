@@ -142,7 +142,6 @@ export async function readReport(
     isWhole,
     /** Counts the whole Organization's month, also if filters select a part of its usage. */
     balance: cap?.balance,
-    isOfMonth: period.range === 'month',
     projection: toProjection(days, period, now),
     capPace: isWhole ? cap?.pace : undefined,
   };
@@ -280,14 +279,44 @@ export async function readAllEventSteps(
   return steps && steps.length < query.limit ? steps : undefined;
 }
 
-type Point = { start: number; quantity: string } & Partial<Pick<EventPart, 'value' | 'isOther'>>;
+/** The chart of a report in credits, stacked by the dearest parts. Undefined if the events cannot be read. */
+export async function readCosts(
+  { orm, clock }: PageDeps,
+  scope: UsageScope,
+  { product, metric, by = '', series, keys, narrowing, request: { period } }: UsageReport,
+  parts: readonly EventPart[],
+) {
+  const now = new Date(clock.now());
+  const place = by === 'key' ? partPlaces.key : product.dimensions.indexOf(by) + 1;
+  const largest = parts.flatMap((part) => (part.place === place && part.value !== null ? part.value : []));
+  const read = async (range: Period, stack: number | undefined) => {
+    const query = { ...range, metric, place: stack, largest, limit: MAX_POINTS };
+    const steps = await readAllEventSteps(orm, scope, query, narrowing);
+    return steps?.map(({ start, value, credits }) => ({ start, value, quantity: credits }));
+  };
+  const points = await read(period, series && place);
+  if (!points) return undefined;
+  const before = await readBefore(period, now, (range) => read(range, undefined));
+  const steps = [...groupBy(points, ({ start }) => start)].map(([start, own]) => {
+    return { start, quantity: sumDecimals(own.map(({ quantity }) => quantity)) };
+  });
+  const ofKeys = points.flatMap(({ value, start, quantity }) => {
+    const key = keys.find(({ apiKeyId }) => apiKeyId === value);
+    return key ? { ...key, start: new Date(start).toISOString(), quantity } : [];
+  });
+  const stacked = by === 'key' ? toKeySeries(ofKeys, stepsOf(period)) : toSeries(points, by, period);
+  const projection = toProjection([...(before?.rows ?? []), ...steps], period, now);
+  return { steps, before, series: series && stacked, projection };
+}
+
+type Point = { start: number; quantity: string } & Partial<Pick<EventPart, 'value'>>;
 
 const toSeries = (points: readonly Point[], by: string, period: Period) =>
-  [...groupBy(points, ({ value, isOther }) => (isOther ? 'All others' : value || `No ${by}`))].map(
+  [...groupBy(points, ({ value }) => (value === null ? 'All others' : value || `No ${by}`))].map(
     ([name, ofName]) => {
       const byStart = new Map(ofName.map(({ start, quantity }) => [start, quantity]));
       const quantities = stepsOf(period).map((start) => byStart.get(start.getTime()) ?? '0');
-      return { name, quantities, isLast: !ofName[0]!.value || ofName[0]!.isOther };
+      return { name, quantities, isLast: !ofName[0]!.value };
     },
   );
 

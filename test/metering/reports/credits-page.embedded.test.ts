@@ -127,7 +127,8 @@ describe('the credits page', () => {
     expect(page).toMatch(/Open Invoice Key plan ?, priority 50 45 of 100 left All products/);
     expect(page).toContain('then 25% rolls over for 30 days');
     expect(page).toMatch(/Scheduled Invoice Key later/);
-    const usage = readText((await browser.get(`/dashboard/usage?product=${product.slug}`, html)).text);
+    const byCredits = `/dashboard/usage?product=${product.slug}&measure=credits`;
+    const usage = readText((await browser.get(byCredits, html)).text);
     expect(usage).toMatch(
       /By model Name Quantity Credits Share of credits large 30 60 92\.3% small 10 5 7\.7% /,
     );

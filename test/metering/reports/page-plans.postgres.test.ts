@@ -136,7 +136,16 @@ function statements(): Record<string, SQL> {
       { ...hour, stepMs: 86_400_000, metric: 'calls', place: 1, limit: 20_000 },
       part,
     ),
-    'parts of a subject': selectEventParts(scope, { ...hour, metric: 'calls', places: [0, -1, 1] }, part),
+    'credits of a subject by API key': selectEventSteps(
+      scope,
+      { ...hour, stepMs: 86_400_000, metric: 'calls', place: -1, largest: [tenant.key.id], limit: 20_000 },
+      part,
+    ),
+    'parts of a subject': selectEventParts(
+      scope,
+      { ...hour, metric: 'calls', places: [0, -1, 1], isByCredits: true },
+      part,
+    ),
     latest: selectLatest(orgId, tenant.product.id),
     event: selectEvent(orgId, 'live 00000001'),
     'events by the start of their key': selectEventsFrom(orgId, 'live 0000000', 6),

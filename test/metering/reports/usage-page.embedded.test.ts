@@ -10,6 +10,7 @@ import type { roles } from '../../../src/accounts/organizations/table.js';
 import { signedIn } from '../../support/accounts.js';
 import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
 import { createKey } from '../../support/fixtures.js';
+import { addGrant } from '../support/credits.js';
 import { fillUsage } from '../support/usage-events.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
 import { useService } from '../../support/use.js';
@@ -340,7 +341,7 @@ describe('the page', () => {
 });
 
 describe('the parts', () => {
-  async function divided(creditPrice: string | null = null) {
+  async function divided(creditPrice: string | null = null, prices: object = {}) {
     const scene = await arrive('1000');
     const { db, product, key, orgId } = scene;
     await db.orm
@@ -349,6 +350,7 @@ describe('the parts', () => {
         dimensions: ['model', 'region'],
         subjectsSince: new Date(0),
         creditPrice,
+        ...prices,
         ...(creditPrice !== null && { creditEnforcement: 'warn' as const }),
       })
       .where(eq(products.id, product.id));
@@ -383,21 +385,15 @@ describe('the parts', () => {
     const { open, key } = await divided('0.5');
     const page = textOf((await open()).text);
     expect(page).toContain('Credits 5.50 0.5 credits per call');
-    expect(page).toMatch(
-      /By API key Name Quantity Credits Share of credits the runtime 10 5\.00 90\.9% the other/,
-    );
-    expect(page).toMatch(/By subject Name Quantity Credits Share of credits ada 5 2\.50 45\.5% /);
+    expect(page).toMatch(/By API key Name Quantity Credits Share the runtime 10 5\.00 90\.9% the other/);
+    expect(page).toMatch(/By subject Name Quantity Credits Share ada 5 2\.50 45\.5% /);
     const small = textOf(
       (await open('?dimension.model=small&range=custom&from=2031-03-14&to=2031-03-15')).text,
     );
     expect(small).toMatch(/Used 6 calls in 3 events Credits 3\.00 /);
-    expect(small).toMatch(
-      /By region Name Quantity Credits Share of credits eu 4 2 66\.7% us &amp; ca 2 1 33\.3% /,
-    );
+    expect(small).toMatch(/By region Name Quantity Credits Share eu 4 2 66\.7% us &amp; ca 2 1 33\.3% /);
     // A filter keeps the other values beside the chosen one, with their own credits.
-    expect(small).toMatch(
-      /By model Name Quantity Credits Share of credits small 6 3\.00 54\.5% large 5 2\.50 45\.5% /,
-    );
+    expect(small).toMatch(/By model Name Quantity Credits Share small 6 3\.00 54\.5% large 5 2\.50 45\.5% /);
     const ofKey = textOf((await open(`?key=${key.id}`)).text);
     expect(ofKey).toContain('Credits 5.00 0.5');
     expect(ofKey).toMatch(/the runtime 10 5\.00 90\.9% the other org_live_\w+… 1 0\.50 9\.1%/);
@@ -447,6 +443,74 @@ describe('the parts', () => {
       expect(textOf(refused.text)).toContain(
         'Cannot be combined with another filter in a period of more than 92 days',
       );
+    },
+  );
+
+  const byModel = { creditDimension: 'model', creditPrices: { large: '5' } };
+
+  it('of a priced product, and their chart, count credits by a switch that links and forms keep', async () => {
+    const { open, key } = await divided('0.5', byModel);
+    const counted = async (query: string) => {
+      const { text } = await open(`?${query}`);
+      return { text, page: textOf(text), bar: /data-label="15 Mar 2031: ([^"]*)"/.exec(text)?.[1] };
+    };
+    const whole = await counted('');
+    expect(whole.bar).toBe('11 calls\nthe other 1\nthe runtime 10');
+    expect(whole.page).toMatch(
+      /Measure Calls Credits .*By model Name Quantity Credits Share small 6 3 54\.5%/,
+    );
+    const href = /href="\/dashboard\/usage\?([^"]*)"><bdi>Credits</.exec(whole.text)![1]!;
+    const credits = await counted(href.replaceAll('&amp;', '&'));
+    expect(credits.bar).toBe('28 credits\nthe other 0.50\nthe runtime 27.50');
+    expect(credits.page).toContain('credits by day Stacked by');
+    expect(credits.page).toMatch(/15 Mar 2031 0\.5 27\.5 28 By API key/);
+    expect(credits.page).not.toContain('Even pace to the cap');
+    expect(credits.page).toMatch(
+      /By API key Name Quantity Credits Share of credits the runtime 10 27\.50 98\.2% the other/,
+    );
+    expect(credits.page).toMatch(
+      /By model Name Quantity Credits Share of credits large 5 25 89\.3% small 6 3 10\.7%/,
+    );
+    expect(credits.text).toContain('<input type="hidden" name="measure" value="credits">');
+    const links = credits.text.match(/href="\/dashboard\/usage[^"]*[?&;]product=[^"]*"/g)!;
+    const dropped = links.filter((link) => !link.includes('measure=credits'));
+    // The switch itself leads back to the metric.
+    expect(dropped.filter((link) => !credits.text.includes(`${link}><bdi>Calls<`))).toEqual([]);
+    expect((await counted('measure=credits&by=model')).bar).toBe('28 credits\nlarge 25\nsmall 3');
+    expect((await counted('measure=credits&by=subject')).bar).toBe('28 credits\nada 25\nben 2.50\ncleo 0.50');
+    const sum = await counted('measure=credits&by=model&sum=1');
+    expect(sum.page).toContain('credits by day and model, cumulative, March 2031');
+    const ofBen = await counted(`measure=credits&by=region&subject=ben&key=${key.id}`);
+    expect(ofBen.bar).toBe('2.50 credits\neu 1.50\nus &amp; ca 1');
+  });
+
+  it('of many name the ones with the most credits, or the largest', async () => {
+    const { open, product, key } = await divided('0.5', byModel);
+    const events = Array.from({ length: 21 }, (_, i) =>
+      usageEvent(product.slug, uuid(), {
+        quantity: 20 + i,
+        dimensions: { model: 'small' },
+        subject: `of ${i}`,
+      }),
+    );
+    await sendUsage(service.url, key.secret, events);
+    const byCredits = await open('?measure=credits&by=subject');
+    expect(textOf(byCredits.text)).toMatch(
+      /By subject Name \S+ Credits Share of credits ada 5 25\.00 7\.\d% of 20/,
+    );
+    expect(byCredits.text).toMatch(/data-label="15 Mar 2031: 343 credits\n[^"]*ada 25\n/);
+    const bySize = textOf((await open('?by=subject')).text);
+    expect(bySize).toMatch(/By subject Name \S+ Credits Share of 20 40 20\.00/);
+    expect(/By subject .* Alerts/.exec(bySize)![0]).not.toContain('ada');
+  });
+
+  it.each(['', '&range=custom&from=2030-12-01&to=2031-03-31'])(
+    'have no switch without a price, or where credits are unknown: %s',
+    async (range) => {
+      const { open } = await divided(range === '' ? null : '0.5');
+      const page = await open(`?measure=credits${range}`);
+      expect(textOf(page.text)).toContain('calls by day');
+      expect(page.text).not.toContain('field-measure');
     },
   );
 
@@ -504,6 +568,7 @@ describe('the parts', () => {
   });
 
   it.each([
+    ['measure=colour', 'Must be credits.'],
     ['by=colour', 'Must be key, model, region, subject.'],
     ['dimension.colour=red', 'Not a dimension of this product.'],
     ['dimension.model=', 'small'],
@@ -581,6 +646,46 @@ it('of a product near the limit of a subject warns of it, and the subject’s ro
   expect(textOf((await open('?subject=ben')).text)).toContain(
     'Over the limit: ben is 1 call above its limit of 10 in the last 7 days. Events are still recorded.',
   );
+});
+
+it('say which grants paid for a whole month, adding up to its credits', async () => {
+  const { db, orgId, browser, product, key } = await arrive();
+  await db.orm
+    .update(products)
+    .set({ creditPrice: '1', creditEnforcement: 'warn' })
+    .where(eq(products.id, product.id));
+  const other = await createProduct(db, { creditPrice: '2', creditEnforcement: 'warn' });
+  await grant(db, orgId, other.id);
+  const read = async (query: string) =>
+    textOf((await browser.get(`/dashboard/usage?${query}`, html)).text).replaceAll(' ;', ';');
+  const give = (amount: string, reason: string, priority: number) =>
+    addGrant(db, orgId, { amount, reason, priority }, new Date(NOW));
+  await give('20', 'Spring, first', 1);
+  await give('7', 'Invoice 1042', 2);
+  await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity: 22 })]);
+  await sendUsage(service.url, key.secret, [usageEvent(other.slug, uuid(), { quantity: 4.5 })]);
+  expect(await read('')).toContain(
+    'Credits burned 31 20 from Spring, first; 7 from Invoice 1042; 4 from the overdraft Statement',
+  );
+  expect(await read(`product=${product.slug}`)).toContain(
+    'Credits 22 1 credits per call 20 from Spring, first; 2 from Invoice 1042 Statement',
+  );
+  for (const query of [
+    'range=last7',
+    'month=2031-02',
+    `key=${key.id}`,
+    `product=${product.slug}&key=${key.id}`,
+  ])
+    expect(await read(query)).not.toContain('from Spring');
+  for (const name of ['c', 'd', 'e']) await give('3', name, 3);
+  await sendUsage(service.url, key.secret, [usageEvent(other.slug, uuid(), { quantity: 10 })]);
+  expect(await read('')).toMatch(/Credits burned 51 .*; and others Statement/);
+  // Late usage burns this month's credits and is part of another month's statement.
+  const importer = await createKey(db, orgId, { scopes: ['usage:write', 'usage:backfill'] });
+  const late = usageEvent(other.slug, uuid(), { quantity: 1, occurredAt: '2031-02-20T00:00:00Z' });
+  await sendUsage(service.url, importer.secret, [late]);
+  expect(await read('')).toMatch(/Credits burned 53 (?!.*from Spring)/);
+  expect(await read(`product=${product.slug}`)).toContain('20 from Spring, first');
 });
 
 describe('the last days', () => {

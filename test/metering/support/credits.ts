@@ -18,6 +18,7 @@ import type { operatorClient } from '../../support/operator.js';
 
 export interface NewGrant {
   amount: string;
+  reason?: string;
   priority?: number;
   startsAt?: Date;
   expiresAt?: Date;
@@ -29,7 +30,16 @@ export interface NewGrant {
 /** Adds a grant, even one that started long ago, and settles the account. Returns the grant's id. */
 export async function addGrant(db: Database, orgId: string, grant: NewGrant, now: Date): Promise<string> {
   const id = uuid();
-  const { amount, priority = 50, startsAt = now, expiresAt, productIds, livemode = true, rollover } = grant;
+  const {
+    amount,
+    reason = 'test',
+    priority = 50,
+    startsAt = now,
+    expiresAt,
+    productIds,
+    livemode = true,
+    rollover,
+  } = grant;
   const account = { orgId, livemode };
   await change({ db, clock: { now: () => now.getTime() } }, byService, async (tx) => {
     await insertGrant(tx, {
@@ -44,7 +54,7 @@ export async function addGrant(db: Database, orgId: string, grant: NewGrant, now
       grantKey: id,
       amount,
       productIds,
-      reason: 'test',
+      reason,
       actor: 'system',
       request: {},
     });

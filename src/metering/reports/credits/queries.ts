@@ -1,6 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm';
 import { sqlState, type Orm } from '../../../core/db/client.js';
-import { queryRow, queryRows, selectRows, timeText } from '../../../core/db/sql.js';
+import { queryRow, queryRows, selectRows, textArray, timeText } from '../../../core/db/sql.js';
 import { ownRows, type AccountId } from '../../credit-grants/queries.js';
 import { SEPARATOR_SQL } from '../../entitlements/dimensions.js';
 import {
@@ -96,10 +96,19 @@ const valueAt = (place: number, key: SQL): SQL =>
 
 const amounts = sql`trim_scale(sum(quantity))::text as quantity, sum(events)::text as events, trim_scale(sum(credits))::text as credits`;
 
-/** A rotated key and its successor are one. The parts with the most credits, or else the largest. */
+/** A rotated key and its successor are one. The largest parts, or the ones with the most credits. */
 export function selectEventParts(
   scope: UsageScope,
-  { places, metric, ...range }: Range & { places: readonly number[]; metric: string },
+  {
+    places,
+    metric,
+    isByCredits,
+    ...range
+  }: Range & {
+    places: readonly number[];
+    metric: string;
+    isByCredits: boolean;
+  },
   part: Narrowing,
 ): SQL {
   const key = sql`coalesce(r.root, s.api_key_id)::text`;
@@ -110,7 +119,7 @@ export function selectEventParts(
     from (${countedEvents(scope, range)}) e where ${isOf(metric, part)} group by 1, 2, 3
   ), ranked as (
     select v.place, v.value, sum(s.quantity) as quantity, sum(s.events) as events, sum(s.credits) as credits,
-      row_number() over (partition by v.place order by sum(s.credits) desc, sum(s.quantity) desc, v.value) as rank
+      row_number() over (partition by v.place order by ${isByCredits ? sql`sum(s.credits) desc, ` : sql``}sum(s.quantity) desc, v.value) as rank
     from sums s left join roots r on r.id = s.api_key_id cross join lateral (values ${sql.join(values, sql`, `)}) as v (place, value)
     group by 1, 2
   )
@@ -118,7 +127,7 @@ export function selectEventParts(
     count(*)::int as count
   from ranked
   group by 1, 2, 3
-  order by 1, 3, sum(credits) desc, sum(quantity) desc, 2`;
+  order by 1, 3, 2`;
 }
 
 const isOf = (metric: string, part: Narrowing): SQL => sql`metric = ${metric} and ${isOfPart(part)}`;
@@ -130,23 +139,32 @@ interface EventSteps extends Range {
   metric: string;
   /** Undefined for the sums of each step. */
   place: number | undefined;
+  /** All other values become null, and a rotated key and its successor are one. Default: each value. */
+  largest?: readonly string[] | undefined;
   limit: number;
 }
 
 /** By step and by the values at a place. */
-export const selectEventSteps = (
+export function selectEventSteps(
   scope: UsageScope,
-  { stepMs, metric, place, limit, ...range }: EventSteps,
+  { stepMs, metric, place, largest, limit, ...range }: EventSteps,
   part: Narrowing,
-): SQL => sql`
-  select (extract(epoch from start) * 1000)::float8 as start, value, ${amounts}
+): SQL {
+  const isOfKeys = largest && place === partPlaces.key;
+  const value = isOfKeys ? sql`coalesce(r.root::text, value)` : sql`value`;
+  return sql`
+  with ${rootsOf(scope.orgId)}
+  select (extract(epoch from start) * 1000)::float8 as start,
+    ${largest ? sql`case when ${value} = any (${textArray(largest)}) then ${value} end` : value} as value, ${amounts}
   from (
     select date_bin(make_interval(secs => ${stepMs / 1000}), occurred_at, timestamptz '2000-01-01 00:00:00+00') as start,
       ${place === undefined ? sql`null::text` : valueAt(place, sql`api_key_id::text`)} as value, quantity, events, credits
     from (${countedEvents(scope, range)}) e where ${isOf(metric, part)}
   ) c
+  ${isOfKeys ? sql`left join roots r on r.id::text = value` : sql``}
   group by 1, 2
   limit ${limit}`;
+}
 
 interface EventStep extends Pick<EventPart, 'value' | 'quantity' | 'events' | 'credits'> {
   /** In milliseconds. */

@@ -1,4 +1,5 @@
 import { groupBy } from '../../../core/collections.js';
+import { compareDecimals } from '../../../core/decimal.js';
 import type { Orm } from '../../../core/db/client.js';
 import { fieldError } from '../../../core/pages/form.js';
 import { formatMonth } from '../../../core/pages/format.js';
@@ -139,6 +140,23 @@ function paymentsOf(burned: readonly EntrySum[]) {
       credits: negate(total(sums.map(effectOf))),
     }))
     .filter(({ credits }) => credits !== '0');
+}
+
+/** That paid for a month's usage, largest first. Undefined unless they add up to these credits: late usage may burn in another month. */
+export async function readPayments(
+  orm: Orm,
+  id: AccountId,
+  { period, credits, productId }: { period: Period; credits: string | undefined; productId?: string },
+  now: Date,
+) {
+  if (period.range !== 'month' || credits === undefined) return undefined;
+  const { sums } = await orm.transaction((tx) => readAllEntries(tx, id, period, now), SNAPSHOT);
+  const own = sums.filter((sum) => !sum.isLater && sum.productId === (productId ?? sum.productId));
+  const burned = own.filter(({ kind }) => kind === 'burn' || kind === 'return');
+  const overdraft = negate(total(burned.filter(isOverdraft).map(effectOf)));
+  const paid = [...paymentsOf(burned), { name: 'the overdraft', credits: overdraft }];
+  if (costOf(burned) !== credits) return undefined;
+  return paid.filter((one) => one.credits !== '0').sort((a, b) => compareDecimals(b.credits, a.credits));
 }
 
 /** One line per product covers the rest: archived events, or lines beyond the largest. Usage without a price is free. */
