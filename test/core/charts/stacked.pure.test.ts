@@ -30,7 +30,7 @@ it('stacks series by name, so that sizes do not change their fills, with exact v
   expect(chart.table.columns).toEqual(['Day (UTC)', 'large', 'small', 'Total']);
   expect(chart.table.rows).toEqual([
     ['Day 1', '0.2', '0.1', '0.3'],
-    ['Day 2', '1,000', '2,000', '3,000'],
+    ['Day 2', '1,000.0', '2,000.0', '3,000.0'],
   ]);
   expect(chart.summary).toBe('Calls by day and key: 3,000.30 in total. The numbers are in the table below.');
 });
