@@ -32,7 +32,7 @@ export interface TicketFacts extends Pick<
   tradingSwitch: TradingSwitch;
   /** The fields, after what has happened to the order that the ticket changes. */
   given: FormFields;
-  /** The order that the ticket changes. What it reserves is free. */
+  /** The order that the ticket changes, whose reserve is free. */
   replaced: ListedOrder | undefined;
   news: string | undefined;
   /** By resting orders. It is not part of the cash. */
