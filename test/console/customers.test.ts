@@ -599,6 +599,7 @@ describe('the list of customers', () => {
     expect(text).toMatch(/<bdi>calls<\/bdi> <span class="badge">Warns<.*Over the cap by.*· resets <time/s);
     expect(text).toMatch(/Each subject, last 7\sdays: at most 30/);
     expect(text).toContain('aria-label="0.0% of the limit used or held"');
+    expect(text.match(/>Change the (cap|limit)</g)).toHaveLength(4);
     for (const limit of ['20', '25']) expect(text).toMatch(new RegExp(`of ${limit} <bdi>`));
     for (const effect of ['Blocks', 'Warns']) expect(text).toContain(effect);
     const granted = await open(`/console/customers/${own.slug}/entitlements`);
@@ -717,7 +718,12 @@ describe('the list of customers', () => {
     });
     const changes = async (query: string) =>
       (await open(`/console/customers/${slug}${query}`)).split('id="changes"')[1]!.split('</section>')[0]!;
-    expect((await changes('')).match(/Granted 7|Invited/g)).toEqual(['Granted 7']);
+    const terms = { before: { unitCap: '50' }, after: { unitCap: '60' } };
+    await writeRows(database.db, id, 1, { action: 'entitlement.changed', target: 'x', details: terms });
+    expect((await changes('')).match(/Granted 7|Invited|Changed the entitlement/g)).toEqual([
+      'Changed the entitlement',
+      'Granted 7',
+    ]);
     expect(await changes('?kind=people')).toMatch(/Invited\s+<a [^>]+><bdi>soon@owner\.example/);
     expect((await changes('?kind=all')).match(/Granted 7/g)).toHaveLength(3);
   });

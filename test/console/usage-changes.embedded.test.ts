@@ -62,8 +62,17 @@ it('corrects an event beside its list after showing the effect, and reports erro
   ])
     expect(panel).toMatch(new RegExp(fact, 's'));
   expect((await get(`${row}&correct=amend`)).text).toContain('value="12.5"');
-  for (const other of ['of+initech', '%27+or+1%3D1+--'])
-    expect((await get(`?event=${other}&correct=amend`)).text).toMatch(/This customer has no event/);
+  for (const other of ['of+initech', 'of+init', '%27+or+1%3D1+--']) {
+    const { text } = await get(`?event=${other}&correct=amend`);
+    expect(text).toMatch(/This customer has no event/);
+    const elsewhere =
+      'Recorded for <a href="/console/customers/initech/usage?mode=live&amp;event=of+initech">';
+    const isElsewhere = other.startsWith('of');
+    expect([text.includes(elsewhere), text.includes('Ask the customer to send')]).toEqual([
+      isElsewhere,
+      !isElsewhere,
+    ]);
+  }
   expect((await post('?event=of+initech', correction)).status).toBe(404);
   const amend = `${row}&correct=amend`;
   for (const [field, value, problem] of [
@@ -101,6 +110,8 @@ it('corrects an event beside its list after showing the effect, and reports erro
   expect((await get(row)).text).toMatch(/Sent as.*12\.5.*Counted five times/s);
   expect(saved).toMatch(/data-label="Quantity"><div>2\.5 .*<\/div> <span class="badge"[^>]*>Corrected/);
   expect((await get(row)).text.split('id="corrections-title"')[1]).toContain(`<bdi>${operator.name}</bdi>`);
+  const overview = await operator.browser.get('/console/customers/acme', html);
+  expect(overview.text.split('id="changes"')[1]).toMatch(/Corrected the event\s+<a [^>]*>\s*<bdi>of acme</);
 });
 
 it('narrows the events to an API key or a subject, and names both', async () => {
@@ -117,6 +128,18 @@ it('narrows the events to an API key or a subject, and names both', async () => 
   for (const query of ['?subject=nobody', `?${key}`, '?idempotencyKey=of', '?from=2026-03-04'])
     expect([query, (await get(query)).text.includes(showAll)]).toEqual([query, true]);
   expect((await get('')).text).not.toContain('Show all');
+  for (const typed of [' of acme ', '"of acme"', ' "of acme" ', "'of'"]) {
+    const q = encodeURIComponent(typed);
+    expect([typed, (await get(`?idempotencyKey=${q}`)).text.includes('event=of+acme')]).toEqual([
+      typed,
+      true,
+    ]);
+    const found = await operator.browser.get(`/console/search?q=${q}`, html);
+    expect([typed, found.text.includes('event=of+acme')]).toEqual([typed, true]);
+  }
+  expect((await operator.browser.get('/console/customers/acme/keys', html)).text).toContain(
+    `href="/console/customers/acme/usage?mode=live&amp;${key}"`,
+  );
 });
 
 it('lists the events of some days and of all products, and downloads those of one product', async () => {
@@ -155,8 +178,9 @@ it('lists the events of some days and of all products, and downloads those of on
 
 it('names an invalid filter at its field and keeps the others', async () => {
   for (const [query, field, problem] of [
-    ['from=31+Foo&to=2026-03-05', 'from', 'Must be a date like 29 Nov 2026.'],
-    ['from=2026-03-05&to=2026-03-04', 'to', 'Must be later than the start time.'],
+    ['from=31+Foo&to=2026-03-05', 'from', 'Must be a date like 29 Nov 2026 or 29 Nov 2026 14:00.'],
+    ['from=3+Mar+2026+25:00', 'from', 'Must be a date like 29 Nov 2026 or 29 Nov 2026 14:00.'],
+    ['from=2026-03-05&to=2026-03-04', 'to', 'Must not be before From.'],
     ['to=2026-11-31', 'to', 'November has only 30 days.'],
     ['mode=other', 'mode', 'Must be live or test.'],
   ] as const) {
@@ -201,11 +225,20 @@ it('sums the events of a filter, offers the known subjects, and marks events of 
   const sumsOf = async (query: string) => /id="events-title">.*?<\/h2>/.exec(await get(query))?.[0];
   const at = (time: string) => encodeURIComponent(`3 Mar 2026 ${time}`);
   expect(await sumsOf('mode=live')).not.toContain('credits');
-  expect(await sumsOf('from=2026-03-03&to=2026-03-03')).toContain('(3 events, 30 credits)');
-  expect(await sumsOf(`from=${at('12:00')}&to=${at('13:00')}`)).toContain('(1 event, 10 credits)');
-  expect(await sumsOf(`from=${at('12:30')}&to=2026-03-03`)).toContain('(2 events, 20 credits)');
-  expect(await sumsOf('subject=web-team')).toContain('(2 events, 20 credits)');
-  expect(await get(`from=${at('13:00')}&to=${at('12:00')}`)).toContain('Must be later than the start time.');
+  expect(await sumsOf('from=2026-03-03&to=2026-03-03')).toContain(
+    '(3 events, 15 <bdi>calls</bdi>, 30 credits)',
+  );
+  expect(await sumsOf(`from=${at('12:00')}&to=${at('12:30')}`)).toContain(
+    '(1 event, 5 <bdi>calls</bdi>, 10 credits)',
+  );
+  expect(await sumsOf(`from=${at('12:30')}&to=${at('12:30')}`)).toContain('(1 event, ');
+  expect(await sumsOf(`from=${at('12:00')}&to=${at('12:29:59')}`)).not.toContain('(1 event');
+  expect(await sumsOf(`from=${at('12:30')}&to=2026-03-03`)).toContain(
+    '(2 events, 10 <bdi>calls</bdi>, 20 credits)',
+  );
+  for (const subject of ['web-team', '+web-team+'])
+    expect(await sumsOf(`subject=${subject}`)).toContain('(2 events, 10 <bdi>calls</bdi>, 20 credits)');
+  expect(await get(`from=${at('13:00')}&to=${at('12:00')}`)).toContain('Must not be before From.');
   const subjects = '<option value="web-team"></option><option value="app-team"></option>';
   expect(await get('subject=app')).toContain(`<datalist id="field-subject-values">${subjects}`);
   expect(await get('subject=app')).toMatch(

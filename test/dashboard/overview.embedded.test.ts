@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import { recordAudit } from '../../src/accounts/audit/audit.js';
 import { apiKeys } from '../../src/accounts/api-keys/table.js';
+import { entitlements } from '../../src/metering/entitlements/table.js';
 import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
 import { createKey } from '../support/fixtures.js';
@@ -150,6 +151,17 @@ describe('the overview', () => {
         ?.slice(1);
     expect(numbers((await openOverview(browser)).seen)).toEqual(['1,235,107.25', '1,234,567.25', '40']);
     expect(numbers((await openOverview(browser, '?mode=test')).seen)).toEqual(['7', '7', '0']);
+    const limits = [
+      { quantity: '2000000', window: 'calendar_month', enforcement: 'warn' },
+      { quantity: '1500000', window: 'calendar_day', enforcement: 'block' },
+    ] as const;
+    await db.orm
+      .update(entitlements)
+      .set({ limits: [...limits] })
+      .where(eq(entitlements.orgId, organization.id));
+    const { seen, text } = await openOverview(browser);
+    expect(text).toContain('aria-label="82.3% of the limit used or held"');
+    expect(seen).toContain('265,432.75 left of 1,500,000, today (UTC) Blocks 1,234,567.25 40');
   });
 
   it('compares the month with the same days of the previous one, and draws each product’s days', async () => {

@@ -61,6 +61,9 @@ export function joinGroups(groups: readonly SearchGroup[], query: string): Searc
     .map(({ label, hits }) => ({ label, hits: hits.slice(0, MAX_HITS) }));
 }
 
+/** Copied text often comes with spaces around it, or in the quotes of JSON. */
+export const unquote = (typed: string): string => typed.trim().replace(/^(["'`])\s*(.*?)\s*\1$/, '$2');
+
 /** The longest idempotency key has this length. */
 const querySchema = z.object({ q: text(255).optional() });
 
@@ -74,7 +77,8 @@ export async function showSearch(
 ): Promise<void> {
   const query = readQuery(req);
   const { form, result } = await tryQuery(res, query, async () => {
-    const q = parseQueryForm(querySchema, query).q?.trim();
+    const typed = parseQueryForm(querySchema, query).q;
+    const q = typed && unquote(typed);
     // A secret pasted into the search must not stay in the URL.
     if (q !== undefined && isSecretShaped(q)) return { secret: q };
     return { q, groups: q ? joinGroups(await find(q), q) : [findPages('', suggested)] };

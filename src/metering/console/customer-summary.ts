@@ -64,7 +64,7 @@ export const customerSummary: CustomerSummary = {
   header: 'metering/console/customer-figures',
   signals: [
     { id: 'credits', label: 'Out of credits', path: '/credits', urgency: 3 },
-    { id: 'soon', label: `Credits run out within ${SOON_DAYS} days`, path: '/credits', urgency: 3 },
+    { id: 'soon', label: 'Running out soon', path: '/credits', urgency: 3 },
     { id: 'near', label: 'Near a cap', path: '', urgency: 2 },
     { id: 'over', label: 'Over a cap', path: '', urgency: 3 },
     { id: 'trial', label: `Trial over, or ends within ${SOON_DAYS} days`, path: '/plan', urgency: 1 },

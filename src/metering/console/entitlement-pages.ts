@@ -24,7 +24,7 @@ import { listTermChanges, SET_BY } from '../dashboard/audit-wording.js';
 import { listCurrentUse } from '../dashboard/overview-queries.js';
 import { getGrant, putGrant, toFields as toDetails, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';
-import { findGrant, listBalances, listProducts, type Grant } from '../entitlements/queries.js';
+import { findGrant, listBalances, listProducts, type Grant, type Product } from '../entitlements/queries.js';
 import { listPlanNames } from '../plans/queries.js';
 import { getProduct } from '../entitlements/products.js';
 import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
@@ -116,7 +116,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
       title: grant ? `Entitlement to ${grant.productName}` : 'Grant an entitlement',
     };
     await renderCustomer(deps, req, res, page, customer, {
-      form: startForm(form, toFields(grant)),
+      form: startForm(form, toFields(grant, product)),
       focus,
       grant,
       product,
@@ -136,6 +136,8 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
       const { customer, product: fixed, grant } = await readSubject(req);
       if (step === 'edit') return show(req, res, newForm(fields));
       const { slug } = customer;
+      // The form fills in the product's cap, for those who choose a custom one.
+      if (fields.cap !== 'own' && fields.unitCap === fixed?.unitCap) delete fields.unitCap;
       const typed = readFields({ ...(fixed && { product: fixed.slug }), ...fields });
       const { product, startsAt, endsAt, limits, ...values } = parseInput(grantSchema, typed);
       if (fixed && product !== fixed.slug) throw fieldError('product', 'is not the product of this page');
@@ -213,11 +215,14 @@ function addWithdrawal(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-function toFields(grant: Grant | undefined): FormFields {
-  if (!grant) return writeFields(writeTerms({ kind: 'live' }));
+function toFields(grant: Grant | undefined, product: Product | undefined): FormFields {
+  const usual = product?.unitCap ?? '';
+  if (!grant) return writeFields({ ...writeTerms({ kind: 'live' }), unitCap: usual });
   const { startsAt, endsAt, hasOwnCap, unitCap } = grant;
+  const own = hasOwnCap ? unitCap : undefined;
   return writeFields({
-    ...writeTerms({ ...grant, unitCap: hasOwnCap ? unitCap : undefined }),
+    ...writeTerms({ ...grant, unitCap: own }),
+    unitCap: own ?? usual,
     startsAt: toField(startsAt),
     endsAt: endsAt === null ? '' : toField(endsAt),
   });

@@ -11,10 +11,12 @@ import { z } from 'zod';
 import { dayField, minuteField, parseInput } from '../../core/http/validate.js';
 import { toAddress, toPager, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
-import { readQuery, tryQuery, type FormFields } from '../../core/pages/form.js';
+import { fieldError, readQuery, tryQuery, type FormFields } from '../../core/pages/form.js';
 import { toNamedOptions } from '../../core/pages/format.js';
 import { pageRouter } from '../../core/pages/layout.js';
-import { DAY_MS } from '../../core/time.js';
+import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
+import { unquote } from '../../dashboard/search/search.js';
+import { findEvents } from '../dashboard/search.js';
 import { listEventsFrom, readEventSums, type EventRow } from '../events/event-queries.js';
 import { parseEventsRequest, readEventPage } from '../events/events.js';
 import { listRotations } from '../events/page-queries.js';
@@ -39,6 +41,7 @@ import { listSubjectSums } from '../entitlements/queries.js';
 const MAX_MATCHES = 20;
 const MAX_KEYS = 100;
 const SUBJECT_DAYS = 31;
+const EXAMPLE = '29 Nov 2026 or 29 Nov 2026 14:00';
 
 type EventDeps = ConsoleDeps & Pick<Context, 'log'>;
 
@@ -73,20 +76,30 @@ export function customerUsageChangePages(deps: EventDeps): Router {
   return router;
 }
 
-const hasTime = (typed: FormFields[string] | undefined) => /\d:\d\d/.test(String(typed));
-
-/** A day, which is meant as a whole, or a time of it. */
-const boundOf = (typed: FormFields[string] | undefined) =>
-  (hasTime(typed) ? minuteField : dayField.transform((day) => new Date(day))).optional();
+/** A day, or a minute or second of it, which are meant as a whole. */
+const boundField = z.string().transform((typed, context) => {
+  const [time] = /\d:\d\d(:\d\d)?/.exec(typed) ?? [];
+  const { data, error } = (time ? minuteField : dayField).safeParse(typed);
+  const message = error?.issues[0]?.message;
+  if (message) context.addIssue(message.replace(/^must be a .*29 Nov.*/, `must be a date like ${EXAMPLE}`));
+  const from = new Date(data ?? NaN);
+  const lengthMs = time === undefined ? DAY_MS : time.length > 5 ? SECOND_MS : MINUTE_MS;
+  return { from, end: new Date(from.getTime() + lengthMs) };
+});
+const boundsSchema = z.object({ from: boundField.optional(), to: boundField.optional() });
 
 async function readRequest(deps: ConsoleDeps, { id }: Organization, query: FormFields) {
   const { orm } = deps.db;
-  const { from, to, ...others } = query;
-  const bounds = parseInput(z.object({ from: boundOf(from), to: boundOf(to) }), { from, to });
+  const { from, to } = parseInput(boundsSchema, { from: query.from, to: query.to });
+  if (from && to && to.end <= from.from) throw fieldError('to', 'must not be before From');
+  const { idempotencyKey, subject } = query;
   const request = parseEventsRequest({
-    ...others,
-    from: bounds.from?.toISOString(),
-    to: bounds.to && new Date(bounds.to.getTime() + (hasTime(to) ? 0 : DAY_MS)).toISOString(),
+    ...query,
+    idempotencyKey:
+      typeof idempotencyKey === 'string' ? unquote(idempotencyKey) || undefined : idempotencyKey,
+    subject: typeof subject === 'string' ? subject.trim() || undefined : subject,
+    from: from?.from.toISOString(),
+    to: to?.end.toISOString(),
   });
   const products = await readProducts({ orm, clock: deps.clock }, id, request.mode);
   const slug = products.length === 1 ? products[0]!.slug : request.product;
@@ -136,7 +149,7 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
     productOptions:
       products.length === 1 ? options : options && [{ value: '', label: 'All products' }, ...options],
     keyOptions: toKeyOptions(await listKeys(orm, customer.id, { limit: MAX_KEYS }), mode, result?.key),
-    dayOrTime: { title: 'A day, or a time like 29 Nov 2026 14:00' },
+    dayOrTime: { title: `Like ${EXAMPLE}`, maxlength: 30 },
     countsSubjects: query.subject !== undefined || products.some((product) => product.countsSubjects),
     subjects: [...new Set(subjects.map(({ subject }) => subject))],
     showsCredits: true,
@@ -158,11 +171,12 @@ function toKeyOptions(listed: KeyRow[], mode: Mode, chosen: KeyRow | undefined) 
 }
 
 async function readList(
-  { db: { orm } }: ConsoleDeps,
+  { db }: ConsoleDeps,
   customer: Organization,
-  { request, shown, part, values, products }: Awaited<ReturnType<typeof readRequest>>,
+  { request, product, shown, part, values, products }: Awaited<ReturnType<typeof readRequest>>,
   { query, fields, typed }: { query: FormFields; fields: Query; typed: Typed | undefined },
 ) {
+  const { orm } = db;
   const base = addressOf(customer.slug);
   const path = `${base}/usage`;
   const { mode, idempotencyKey, cursor, from, to } = request;
@@ -177,6 +191,7 @@ async function readList(
   const narrow = (change: Query) => toAddress(path, { ...fields, ...change });
   const link = (change: Query) => narrow({ idempotencyKey, cursor, ...change });
   const lookUp = await readLookUp(orm, { orgId: customer.id, mode: undefined, subject: undefined }, query);
+  const elsewhere = lookUp?.found.length === 0 ? await findEvents(db, lookUp.wanted) : [];
   const hrefsOf = (event: EventRow) => {
     const { product, mode } = placeOf(event);
     const [day, booked] = [event.occurredAt.slice(0, 10), event.receivedAt.slice(0, 10)];
@@ -188,7 +203,8 @@ async function readList(
   };
   const rights = { owner: 'This customer', showsKeys: true, mayCorrect: true } as const;
   const panel =
-    lookUp && toEventPanel(lookUp, { link, rows: events, hrefsOf, ...rights }, query.correct, typed);
+    lookUp &&
+    toEventPanel(lookUp, { link, rows: events, hrefsOf, elsewhere, ...rights }, query.correct, typed);
   return {
     filters: values.map(([name, value]) => ({
       name: capitalise(name),
@@ -198,6 +214,7 @@ async function readList(
     isSearched,
     isNarrowed,
     sums: isSearched || !isNarrowed ? undefined : await readEventSums(orm, scope, { part, from, to }),
+    sumsQuantity: product !== undefined,
     searchedTo: searchedTo === undefined ? undefined : new Date(searchedTo),
     csvHref: isSearched ? undefined : toAddress(`${path}.csv`, fields),
     days: groupBy(

@@ -7,6 +7,7 @@ import { isManager } from '../../accounts/organizations/table.js';
 import type { OverviewRequest, ReadOverviewPanel } from '../../dashboard/overview/pages.js';
 import { findLiveProduct } from '../entitlements/queries.js';
 import { capsOf, toCap } from '../entitlements/caps.js';
+import { readLimitViews } from '../entitlements/limit-view.js';
 import { MAX_PRODUCTS, readProducts } from '../reports/choices.js';
 import { readAll } from '../reports/explorer.js';
 import { formatPeriod, stepsOf, type Period } from '../reports/period.js';
@@ -38,9 +39,15 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
   const month = inEffect.length > 0 ? await readMonth(context, request, now) : undefined;
   const summary = `${month?.report.unit === 'credits' ? 'Credits' : 'Events'} on each day of this month`;
   const trends = month && toTrends(summary, month.report.chart);
-  const products = inEffect.map((product) => ({
+  const limits = await readLimitViews(
+    db,
+    inEffect.map(({ productId, usageMetric: metric }) => ({ orgId, livemode, productId, metric })),
+    now.getTime(),
+  );
+  const products = inEffect.map((product, i) => ({
     ...product,
     cap: toCap(product),
+    limit: limits[i]!.toSorted((a, b) => b.share - a.share)[0],
     trend: trends?.get(product.productName),
   }));
   const data = {

@@ -95,15 +95,15 @@ export function createMeteringOperatorFinder({ db }: Pick<Context, 'db'>): FindF
 }
 
 /** By the start of a key, in the primary key for each customer. */
-const findEvents = (db: Context['db'], start: string) =>
-  selectFromAll<{ slug: string; name: string; key: string; mode: string }>(
+export const findEvents = (db: Context['db'], start: string) =>
+  selectFromAll<Record<'slug' | 'name' | 'key' | 'mode', string>>(
     db,
     (t) => sql`select o.slug, o.name, e.key, e.mode from ${t('organizations')} o
       cross join lateral (
         select idempotency_key as key, case when livemode then 'live' else 'test' end as mode from ${t('usage_events')}
         where org_id = o.id and idempotency_key >= ${start} and idempotency_key < ${start + LAST_CHARACTER}
         order by idempotency_key limit ${MAX_HITS}) e
-      where ${t.owns(sql`o.id`)} order by o.slug, e.key limit ${MAX_HITS}`,
-    ({ slug, key }) => [slug, key],
+      where ${t.owns(sql`o.id`)} order by e.key, o.slug limit ${MAX_HITS}`,
+    ({ slug, key }) => [key, slug],
     MAX_HITS,
   );

@@ -123,7 +123,9 @@ export const readSubjectLimits = (
           const since = startOfWindow(window, nowMs);
           const sums = await listSubjectSums(db.orm, { ...scope, productIds: [productId] }, since);
           const highest = sums.find(({ metric }) => metric === usageMetric);
-          return { quantity, window: nameWindow(window), isBlock: enforcement === 'block', highest };
+          // At a limit of 0, all use is above it.
+          const share = highest && (Number(highest.quantity) / Number(quantity) || 0);
+          return { quantity, window: nameWindow(window), isBlock: enforcement === 'block', highest, share };
         }),
       ),
     ),

@@ -198,13 +198,14 @@ export const listMatches = (
 export const listEvents = (orm: Orm, scope: EventScope, range: EventRange): Promise<EventRow[]> =>
   selectRows(orm, selectEvents(scope, range));
 
-/** The number of matching events and their credits. At most `most` events are examined, and `isCut` says whether that is all. */
+/** The number of matching events, their credits, and their quantity with its metric, null for several. At most `most` events are examined, and `isCut` says whether that is all. */
 export const selectEventSums = (
   { orgId, productIds, livemode }: EventScope,
   { part, from = '-infinity', to = 'infinity' }: Pick<EventRange, 'from' | 'to'> & { part: Narrowing },
   most = 10_000,
 ): SQL => sql`
   select count(*)::int as count, trim_scale(coalesce(sum(coalesce(c.quantity, e.quantity) * e.credit_price), 0))::text as credits,
+    trim_scale(sum(coalesce(c.quantity, e.quantity)))::text as quantity, case when min(e.metric) = max(e.metric) then min(e.metric) end as metric,
     coalesce(bool_or(e.is_cut), false) as "isCut"
   from (
     select *, count(*) over () = ${most} as is_cut from (
@@ -218,8 +219,13 @@ export const selectEventSums = (
     where org_id = ${orgId}::uuid and idempotency_key = e.idempotency_key and occurred_at = e.occurred_at order by number desc limit 1
   ) c on true where ${isOfPart(part)}`;
 
+type EventSums = { count: number; isCut: boolean; credits: string } & Record<
+  'quantity' | 'metric',
+  string | null
+>;
+
 export const readEventSums = async (orm: Orm, ...query: Parameters<typeof selectEventSums>) =>
-  (await selectRow<{ count: number; isCut: boolean; credits: string }>(orm, selectEventSums(...query)))!;
+  (await selectRow<EventSums>(orm, selectEventSums(...query)))!;
 
 export type ArchivedEvents = NonNullable<Awaited<ReturnType<typeof findArchived>>>;
 

@@ -113,6 +113,8 @@ interface Around {
   owner: 'Your Organization' | 'This customer';
   showsKeys: boolean;
   mayCorrect: boolean;
+  /** Events of others that the reader may see. */
+  elsewhere?: Record<'slug' | 'name' | 'key' | 'mode', string>[];
   hrefsOf: (event: EventRow) => { key: string; day: string; ledger: string | undefined };
 }
 

@@ -1,7 +1,7 @@
 import { and, eq } from 'drizzle-orm';
 import { beforeAll, expect, it } from 'vitest';
 import { monthOf } from '../../../src/core/time.js';
-import { entitlements } from '../../../src/metering/entitlements/table.js';
+import { entitlements, products } from '../../../src/metering/entitlements/table.js';
 import { usageSubjects, usageTotals } from '../../../src/metering/ingestion/table.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { signedInOperator, type TestOperator } from '../../support/operators.js';
@@ -63,6 +63,22 @@ it('names products without their slugs, and says in words how features are writt
   expect(text).toContain('One per line, such as seats = 5.');
 });
 
+it('fills in the product’s cap for a custom one, and takes it only with that choice', async () => {
+  const { open, post, product, stored } = await scene();
+  await database.db.orm.update(products).set({ unitCap: '250.5' }).where(eq(products.id, product.id));
+  const fields = fieldsOf(await open());
+  expect(fields).toMatchObject({ cap: 'product', unitCap: '250.5' });
+  for (const [cap, unitCap] of [
+    ['product', null],
+    ['none', null],
+    ['own', '250.5'],
+  ] as const) {
+    expect([cap, (await post({ ...fields, cap, step: 'save' })).status]).toEqual([cap, 303]);
+    expect((await stored()).unitCap).toBe(unitCap);
+  }
+  expect((await post({ ...fields, unitCap: '7' })).status).toBe(400);
+});
+
 it('stores the rows of limits, and thresholds', async () => {
   const { post, stored } = await scene();
   const { status } = await post({
@@ -93,12 +109,17 @@ it('previews each change to an entitlement, and shows the limits of each subject
   const use = { orgId, productId, period: monthOf(Date.now()), livemode: true, metric: 'calls' };
   await database.db.orm.insert(usageTotals).values({ ...use, quantity: '42', events: 1 });
   const sum = { orgId, productId, livemode: true, metric: 'calls', slot: new Date(), events: 1 };
-  const sums = ['low', 'high'].map((subject, i) => ({ ...sum, subject, quantity: String(40 + i) }));
+  const sums = ['low', 'high'].map((subject, i) => ({ ...sum, subject, quantity: String(1540 + i) }));
   await database.db.orm.insert(usageSubjects).values(sums);
+  const highest =
+    /Highest: <a href="\/console[^"]*&amp;subject=high"><bdi>high<\/bdi><\/a> <strong>1,541<\/strong> of 1,800/;
   const list = await operator.browser.get(`/console/customers/${slug}/entitlements`, html);
-  expect(list.text).toMatch(/Highest: <bdi>high<\/bdi> <strong>41<\/strong> of 1,800/);
+  expect(list.text).toMatch(highest);
   const overview = await operator.browser.get(`/console/customers/${slug}`, html);
-  expect(overview.text).toMatch(/Highest: <bdi>high<\/bdi> <strong>41<\/strong> of 1,800/);
+  expect(overview.text).toMatch(highest);
+  for (const { text } of [list, overview])
+    expect(text).toMatch(/data-tone="warn"[^>]*aria-label="1,541 of 1,800 used"/);
+  expect(overview.text).toMatch(/href="[^"]*\/entitlement\?product=[^"]*">Change the limit</);
   expect(list.text).toMatch(/Each subject, last 7\sdays: at most\s+1,800 <bdi>calls/);
   expect(list.text).toMatch(/42<\/strong>\s+<bdi>calls<\/bdi>, no cap/);
   const change = { kind: 'live', cap: 'own', unitCap: '40', thresholds: '50, 250' };
