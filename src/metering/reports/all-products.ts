@@ -322,9 +322,9 @@ export async function readWholeParts(
       const toAmounts = (list: readonly Amount[]) =>
         new Map([...groupBy(list, ({ value }) => value)].map(([value, of]) => [value, amountOf(of)]));
       const amounts = toAmounts(isOfEvents ? costs! : own);
-      const isKnown = !isPriced || isOfEvents || part || earlier?.credits === report.before?.total;
+      const isSum = !isPriced || part || earlier?.credits === report.before?.total;
       const known = isOfEvents ? earlier?.costs : earlier?.ofKind(kind);
-      const before = known && report.before && isKnown ? toAmounts(known) : undefined;
+      const before = known && report.before && (isSum || isOfEvents) ? toAmounts(known) : undefined;
       const sums = [...groupBy(own, ({ value }) => value)]
         .map(([value, of]) => ({ value, of, first: of[0]!, quantity: amounts.get(value) ?? '0' }))
         .sort((a, b) => compareDecimals(b.quantity, a.quantity));
@@ -334,6 +334,12 @@ export async function readWholeParts(
       const rest = {
         value: 'No subject',
         quantity: differenceOf(whole, listed),
+        ...(before &&
+          isSum &&
+          changeSince(
+            differenceOf(whole, listed),
+            differenceOf(amountOf(earlier!.ofKind('key')), amountOf(known!)),
+          )),
         ...(isPriced && { events: differenceOf(eventsOf(ofKind('key')), eventsOf(own)) }),
       };
       return {
