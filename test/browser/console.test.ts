@@ -129,7 +129,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
 
     const console = await world.visit({ javaScript, as: operator.browser });
     await console.goto('/console');
-    await console.getByTitle('Name, e-mail').fill(organization.slug);
+    await console.getByLabel('Search', { exact: true }).fill(organization.slug);
     await console.keyboard.press('Enter');
     await console.getByRole('link', { name: organization.name }).first().click();
     await console.getByRole('link', { name: 'Settings' }).click();
@@ -190,14 +190,14 @@ it('limits are edited in rows without scripts on a phone, and a wrong row is nam
   await page.getByRole('alert').getByRole('link', { name: 'Limit 4, quantity' }).waitFor();
   expect(await quantity.inputValue()).toBe('1,5');
   await quantity.fill('1,000.5');
-  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('button', { name: 'Preview' }).click();
   await page.getByRole('alert').getByRole('link', { name: 'Limit 4, length' }).waitFor();
   await row.getByLabel('Window').selectOption('calendar_month');
   // The field with the error stays visible.
   expect(await row.getByLabel('Length').isVisible()).toBe(true);
   await row.getByLabel('Window').selectOption('hours');
   await row.getByLabel('Length').fill('5');
-  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('button', { name: 'Preview' }).click();
   // This customer uses the product, so the change is previewed.
   await page.getByRole('heading', { name: /^Change the entitlement to/ }).waitFor();
   await page.getByRole('button', { name: 'Save' }).click();
@@ -207,7 +207,7 @@ it('limits are edited in rows without scripts on a phone, and a wrong row is nam
   expect(await quantity.inputValue()).toBe('1000.5');
   await page.getByRole('button', { name: 'Remove limit 4' }).click();
   expect(await row.count()).toBe(0);
-  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('button', { name: 'Preview' }).click();
   await page.getByRole('heading', { name: /^Change the entitlement to/ }).waitFor();
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('status').getByText(saved).waitFor();
@@ -218,7 +218,7 @@ it('wrong rows of limits and thresholds are accessible', async () => {
   await looked.goto(`/console/customers/${hostile.slug}/entitlement?product=${hostile.productSlugs[0]}`);
   await looked.getByRole('textbox', { name: 'Thresholds' }).fill('0');
   await looked.getByRole('button', { name: 'Add a limit' }).click();
-  await looked.getByRole('button', { name: 'Save' }).click();
+  await looked.getByRole('button', { name: 'Preview' }).click();
   await looked.getByRole('alert').getByRole('link', { name: 'Thresholds' }).waitFor();
   expect(await findAllBarriers(looked)).toEqual([]);
 });
