@@ -32,8 +32,8 @@ it.each([true, false])(
     const quoted = Number(/You receive \$([\d.]+)/.exec(await readMain(page))![1]);
     await page.getByRole('button', { name: /^Sell (on paper|anyway)$/ }).click();
     await page.getByText(/^Sold 3 /).waitFor();
-    // The next order is for what is left.
-    expect(await page.getByLabel('Contracts').inputValue()).toBe(String(Number(held) - 3));
+    // The next order is for as many, if they are left.
+    expect(await page.getByLabel('Contracts').inputValue()).toBe(String(Math.min(3, Number(held) - 3)));
     if (javaScript) expect(await findAllBarriers(page)).toEqual([]);
     await page.goto('/dashboard/portfolio');
     // Each of the three amounts is rounded to cents.

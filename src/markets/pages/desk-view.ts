@@ -12,7 +12,6 @@ import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import { asksOf, emptyBook, type Side } from '../market/book.js';
 import { bracketLabel } from '../market/brackets.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
-import { isOpen } from '../ledger/orders-table.js';
 import { sumKnown } from '../ledger/valuation.js';
 import type { MarketEvent } from '../market/event.js';
 import {
@@ -211,7 +210,6 @@ export const toDeskOrders = (
   orders
     .map((order) => ({
       ...toOrderView(order, snapshot),
-      isOpen: isOpen(order.status),
       mayCancel: mayChange && order.status === 'resting' && order.cancelRequestedAt === null,
     }))
     .toSorted((a, b) => Number(isOf(chosen, b)) - Number(isOf(chosen, a)));

@@ -33,6 +33,7 @@ export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) 
   verb: order.action === 'buy' ? 'Buy' : 'Sell',
   averagePrice: order.filledContracts === 0 ? null : perContract(order.value, order.filledContracts),
   status: statusOf(order),
+  isOpen: isOpen(order.status),
   result: resultOf(order),
   /** The status says how much of the others was filled. */
   why: order.filledContracts === 0 ? order.reason : null,

@@ -80,7 +80,10 @@ export function fillTicket(given: FormFields, book: OrderBook, held: Holding | u
   const action = readWord(given, 'action', ['buy', 'sell'], 'buy');
   const toSell = action === 'sell' && held?.side === side ? held.contracts : undefined;
   const levels = (action === 'buy' ? asksOf : bidsOf)(book, side as Side);
-  const contracts = textField(given, 'contracts') ?? String(toSell ?? contractsAt(levels[0]));
+  const typed = textField(given, 'contracts');
+  const isTooMany = given.done !== undefined && toSell !== undefined && Number(typed) > toSell;
+  // After a sale, the size is at most what is still held.
+  const contracts = (isTooMany ? undefined : typed) ?? String(toSell ?? contractsAt(levels[0]));
   const price = priceToFill(levels, Number(contracts));
   const timeInForce = readWords(textField(given, 'timeInForce') ?? 'immediate_or_cancel');
   const closesAt = timeInForce === 'good_till_time' && closeTime?.toISOString().slice(0, 16);
@@ -89,7 +92,7 @@ export function fillTicket(given: FormFields, book: OrderBook, held: Holding | u
     action,
     contracts,
     /** Until the reader edits a size that the page chose. */
-    size: textField(given, 'contracts') && given.size === 'suggested' ? 'suggested' : '',
+    size: typed && given.size === 'suggested' ? 'suggested' : '',
     limitPrice: textField(given, 'limitPrice') ?? (price === undefined ? '' : inCents(price)),
     timeInForce,
     expiresAt: textField(given, 'expiresAt') || closesAt || '',

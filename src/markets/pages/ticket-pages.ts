@@ -149,9 +149,7 @@ export function addTicketRoutes(
         ticker,
       });
       const done = isRepeat ? 'repeated' : 'placed';
-      // After a sale, the size is what is still held.
-      const composed = { ...pickFields(fields), ...(order.action === 'sell' && { contracts: undefined }) };
-      const shown = { ...composed, replaces: undefined, filled: undefined, order: trade.id, done };
+      const shown = { ...pickFields(fields), replaces: undefined, filled: undefined, order: trade.id, done };
       const desk = toAddress(ticketAddress(ticker), shown);
       res.redirect(303, `${desk}#review`);
     },

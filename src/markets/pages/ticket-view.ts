@@ -170,10 +170,7 @@ function toSubject(market: ListedMarket) {
     return {
       heading: `${station.city}: ${labelOf(market)}`,
       about: `${kindLabels[kind].value} ${kind === 'hourly' ? 'at' : 'of'} ${formatMoment(market)}.`,
-      back: {
-        href: addressOfEvent(market),
-        text: kind === 'hourly' ? 'All thresholds of the hour' : 'All brackets of the day',
-      },
+      back: { href: addressOfEvent(market), text: 'All outcomes' },
     };
   }
   const { date, kind, label } = market;

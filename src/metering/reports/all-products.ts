@@ -322,18 +322,19 @@ export async function readWholeParts(
       const toAmounts = (list: readonly Amount[]) =>
         new Map([...groupBy(list, ({ value }) => value)].map(([value, of]) => [value, amountOf(of)]));
       const amounts = toAmounts(isOfEvents ? costs! : own);
-      const isKnown = !isPriced || isOfEvents || part || earlier?.credits === report.before?.total;
+      const isSum = !isPriced || part || earlier?.credits === report.before?.total;
       const known = isOfEvents ? earlier?.costs : earlier?.ofKind(kind);
-      const before = known && report.before && isKnown ? toAmounts(known) : undefined;
+      const before = known && report.before && (isSum || isOfEvents) ? toAmounts(known) : undefined;
       const sums = [...groupBy(own, ({ value }) => value)]
         .map(([value, of]) => ({ value, of, first: of[0]!, quantity: amounts.get(value) ?? '0' }))
         .sort((a, b) => compareDecimals(b.quantity, a.quantity));
       const ofKeys = amountOf(ofKind('key'));
       const listed = sumDecimals(sums.map(({ quantity }) => quantity));
       const whole = compareDecimals(ofKeys, listed) > 0 ? ofKeys : listed;
+      const was = before && isSum && ([amountOf(earlier!.ofKind('key')), amountOf(known!)] as const);
       const rest = {
         value: 'No subject',
-        quantity: differenceOf(whole, listed),
+        ...changeOfRest([whole, listed], was),
         ...(isPriced && { events: differenceOf(eventsOf(ofKind('key')), eventsOf(own)) }),
       };
       return {
@@ -358,6 +359,13 @@ export async function readWholeParts(
     });
   };
 }
+
+type WholeAndListed = readonly [string, string];
+
+const changeOfRest = (now: WholeAndListed, before: WholeAndListed | false | undefined) => ({
+  quantity: differenceOf(...now),
+  ...(before && changeSince(differenceOf(...now), differenceOf(...before))),
+});
 
 const MAX_ROWS = 20;
 type Amount = Pick<ProductPart, 'credits' | 'events'> & { value: string | null };

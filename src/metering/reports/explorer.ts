@@ -96,11 +96,10 @@ async function readProduct(
   const credits = priced && sumDecimals(ofEachKey(priced).map((part) => part.credits));
   const { mode, period, measure } = request;
   const costs = measure && priced && (await readCosts({ orm: db.orm, clock }, split.scope, read, priced));
-  const isByCredits = costs !== undefined;
   const paid = { period, credits: read.isWhole ? credits : undefined, productId: product.id };
   const { keys, measures, ...report } = toReportView(read, costs, now);
-  const byKey = keys.map((part) => (split.isPriced && ofKeys ? rankKeys(part, ofKeys, isByCredits) : part));
-  const ofValues = await readParts(context, orgId, read, own, { ...split, isByCredits });
+  const byKey = keys.map((part) => (split.isPriced && ofKeys ? rankKeys(part, ofKeys) : part));
+  const ofValues = await readParts(context, orgId, read, own, split);
   const subjects = ofValues.find(({ place }) => place === partPlaces.subject)?.rows ?? [];
   const { holds, limits } = await readHeld(context, orgId, read, subjects, now);
   const near = limits.filter(({ cap }) => report.chart.isCurrent && cap.share >= NEAR);
@@ -112,7 +111,7 @@ async function readProduct(
       credits,
       payments: await readPayments(db.orm, accountOf(orgId, mode), paid, now),
       /** Absent where credits are unknown. */
-      measures: credits !== undefined && (measure === undefined || isByCredits) ? measures : [],
+      measures: credits !== undefined && (measure === undefined || costs) ? measures : [],
       /** At the average price so far. */
       projectedCredits:
         projection?.total &&
@@ -172,33 +171,32 @@ const SHOWN_PARTS = 21;
 function openSplit(
   { db }: Context,
   viewer: Viewer,
-  { product, metric, unsplit, isWhole, request: { mode, period, measure } }: UsageReport,
+  { product, metric, unsplit, isWhole, request: { mode, period } }: UsageReport,
 ) {
   const isPriced = product.creditPrice !== null && metric === product.usageMetric && viewer.shows('credits');
   const isWanted = isPriced || (product.countsSubjects && !isWhole);
   const scope = scopeOf(viewer.orgId, product, mode);
   const places = [...Object.values(partPlaces), ...product.dimensions.map((_, i) => i + 1)];
-  const query = { ...period, metric, places, isByCredits: measure === 'credits' };
+  const query = { ...period, metric, places, isByCredits: isPriced };
   const read = (part: Narrowing) => readEventParts(db.orm, scope, query, part);
   return { isPriced, scope, read: isWanted && !unsplit ? read : undefined };
 }
 
 const ofEachKey = (costs: EventPart[]) => costs.filter(({ place }) => place === partPlaces.key);
-const nameShare = (isByCredits: boolean) => (isByCredits ? 'Share of credits' : 'Share');
+const pricedColumns = ['Quantity', 'Credits', 'Share of credits'];
 
 type KeyPart = ReturnType<typeof toReportView>['keys'][number];
 
-/** A key that is not among the dearest has no number of its own. */
-function rankKeys(part: KeyPart, costs: EventPart[], isByCredits: boolean) {
+/** By credits. A key that is not among the dearest has no number of its own. */
+function rankKeys(part: KeyPart, costs: EventPart[]) {
   const own = ofEachKey(costs);
   const whole = sumDecimals(own.map(({ credits }) => credits));
   const rows = part.rows.map((row) => {
     const credits = own.find(({ value, isOther }) => value === row.id && !isOther)?.credits;
-    const share = credits === undefined ? '–' : formatShare(credits, whole);
-    return { ...row, credits, share: isByCredits ? share : row.share };
+    return { ...row, credits, share: credits === undefined ? '–' : formatShare(credits, whole) };
   });
-  if (isByCredits) rows.sort((a, b) => compareDecimals(b.credits ?? '0', a.credits ?? '0'));
-  return { ...part, rows, columns: ['Quantity', 'Credits', nameShare(isByCredits)] };
+  rows.sort((a, b) => compareDecimals(b.credits ?? '0', a.credits ?? '0'));
+  return { ...part, rows, columns: pricedColumns };
 }
 
 type Row = Pick<SeriesPoint, 'value' | 'isOther' | 'quantity' | 'events'> & { credits?: string };
@@ -209,7 +207,7 @@ async function readParts(
   orgId: string,
   { product, metric, request, before, narrowing: { subject, where, apiKeyIds } }: UsageReport,
   own: EventPart[] | undefined,
-  split: ReturnType<typeof openSplit> & { isByCredits: boolean },
+  split: ReturnType<typeof openSplit>,
 ) {
   const { dimensions, countsSubjects } = product;
   const names = [...dimensions, ...(countsSubjects && !request.isOfSubject ? ['subject'] : [])];
@@ -242,7 +240,7 @@ async function readParts(
         : (ofEvents ?? []).filter((part) => part.place === place && (part.value !== '' || !isSubject));
     if (!rows.some(({ value, isOther }) => value || isOther)) continue;
     const earlier = before && isStored ? await listSeries(db, { ...range, ...before.same }) : [];
-    const amountOf = ({ quantity, credits }: Row) => (split.isByCredits && credits) || quantity;
+    const amountOf = ({ quantity, credits }: Row) => (priced && credits) || quantity;
     const sorted = rows.toSorted(
       (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(amountOf(b), amountOf(a)),
     );
@@ -274,7 +272,7 @@ async function readParts(
       };
     });
     const ordered = shown.toSorted((a, b) => Number(a.id === '') - Number(b.id === ''));
-    const columns = priced ? ['Quantity', 'Credits', nameShare(split.isByCredits)] : undefined;
+    const columns = priced ? pricedColumns : undefined;
     parts.push({ name, place, columns, rows: ordered, more: rows.length - shown.length });
   }
   return parts;

@@ -961,6 +961,9 @@ it('a form sent twice places one order and redirects to it both times', async ()
   expect(others).not.toContain('Bought 2 YES');
 });
 
+const linksBack = (text: string) =>
+  [...text.matchAll(/\/cancel" data-in-place.*?name="back" value="([^"]*)"/gs)].map(([, back]) => back!);
+
 it('a resting order can be placed, decreased and cancelled without scripts', async () => {
   const market = openMarket();
   const { browser, organization } = await signedIn(database.db, service.url);
@@ -982,6 +985,13 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   const shown = await getPage(browser, desk);
   expect(textOf(shown)).toContain('Buy 8 YES at 1¢ rests in the book.');
   expect(textOf(shown)).toMatch(/Free cash \$999\.\d\d, besides \$0\.\d\d reserved by resting orders/);
+  expect(textOf(shown)).toMatch(/Open 0 of 8 filled reserved \$0\.\d\d \d/);
+  expect(shown.text).toMatch(/<a class="nowrap" href="[^"]*">All outcomes<\/a>/);
+  // A cancellation returns to the part of the page that it was made in.
+  const backs = async (address: string) =>
+    linksBack((await getPage(browser, address)).text).map((back) => back.includes('show=orders'));
+  expect(await backs(desk.replace('#', '&show=orders#'))).toEqual([false, true]);
+  expect(await backs(desk)).toEqual([false, false]);
   // Beside the receipt, and in the order's row.
   expect(shown.text.split(`action="${order}/cancel"`)).toHaveLength(3);
   expect([fieldOf(shown, 'contracts')[0], fieldOf(shown, 'limitPrice')[0]]).toEqual(['8', '1']);

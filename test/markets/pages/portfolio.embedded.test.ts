@@ -463,7 +463,9 @@ describe('a sale', () => {
     const path = `/dashboard/portfolio/orders/${new URLSearchParams(desk.split(/[?#]/)[1]).get('order')}`;
     const order = await read(trader.browser, path);
     expect(order.words).toContain('Cash +$64.93');
-    expect((await read(trader.browser, desk)).words).toContain('Sold 120 YES for $64.93 after the fee.');
+    const sold = await read(trader.browser, desk);
+    expect(sold.words).toContain('Sold 120 YES for $64.93 after the fee.');
+    expect(sold.text).toMatch(/name="contracts"[^>]*value="120"/);
     expect(order.words).toContain('Sell 120 YES');
     expect(order.words).toContain(`Placed by ${trader.user.name}`);
     expect(order.words).toContain('Profit or loss −$7.27 after fees');

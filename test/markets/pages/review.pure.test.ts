@@ -286,6 +286,9 @@ it.each([
   { given: {}, held: 120, contracts: '120', limitPrice: '55' },
   { given: {}, held: 999, contracts: '999', limitPrice: '55' },
   { given: { contracts: '100' }, held: 120, contracts: '100', limitPrice: '56' },
+  // After a sale, the size stays as it was, at most what is still held.
+  { given: { contracts: '100', done: 'placed' }, held: 120, contracts: '100', limitPrice: '56' },
+  { given: { contracts: '130', done: 'placed' }, held: 120, contracts: '120', limitPrice: '55' },
   { given: { contracts: 'x' }, held: 120, contracts: 'x', limitPrice: '56' },
   { given: { limitPrice: '60' }, held: 120, contracts: '120', limitPrice: '60' },
 ])('a sale starts at the lowest bid that it takes: $given of $held', ({ given, held, ...filled }) => {

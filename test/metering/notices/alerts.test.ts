@@ -372,8 +372,13 @@ describe('alerts without e-mail', () => {
     const page = () => read(ALERTS);
     const product = await createProduct(silent.database.db, { unitCap: '10' });
     await grant(silent.database.db, organization.id, product.id);
+    for (const path of ['/dashboard/usage', ALERTS]) {
+      expect(await read(path)).toMatch(/(?<!Nobody receives alerts.*)No alerts yet/);
+    }
+    const added = { cap: product.slug, level: '80' };
+    expect((await browser.send('POST', ALERTS, { form: added, headers: html })).status).toBe(303);
     const usage = await read('/dashboard/usage');
-    expect(usage).toMatch(/<strong>Nobody receives alerts\.<\/strong> This service .*No alerts yet/);
+    expect(usage).toMatch(/<strong>Nobody receives alerts\.<\/strong> This service .*80% of the cap/);
     const set = (values: Partial<typeof webhookEndpoints.$inferInsert>) =>
       silent.database.db.orm.update(webhookEndpoints).set(values);
     await createListener(silent.database.db, organization.id, { types: ['usage.threshold_reached'] });

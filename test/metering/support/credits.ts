@@ -18,6 +18,7 @@ import type { operatorClient } from '../../support/operator.js';
 
 export interface NewGrant {
   amount: string;
+  grantKey?: string;
   reason?: string;
   priority?: number;
   startsAt?: Date;
@@ -32,6 +33,7 @@ export async function addGrant(db: Database, orgId: string, grant: NewGrant, now
   const id = uuid();
   const {
     amount,
+    grantKey = id,
     reason = 'test',
     priority = 50,
     startsAt = now,
@@ -51,7 +53,7 @@ export async function addGrant(db: Database, orgId: string, grant: NewGrant, now
       priority,
       rolloverPercent: rollover?.percent,
       rolloverDays: rollover?.days,
-      grantKey: id,
+      grantKey,
       amount,
       productIds,
       reason,

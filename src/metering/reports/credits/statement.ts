@@ -1,5 +1,4 @@
 import { groupBy } from '../../../core/collections.js';
-import { compareDecimals } from '../../../core/decimal.js';
 import type { Orm } from '../../../core/db/client.js';
 import { fieldError } from '../../../core/pages/form.js';
 import { formatMonth } from '../../../core/pages/format.js';
@@ -142,7 +141,7 @@ function paymentsOf(burned: readonly EntrySum[]) {
     .filter(({ credits }) => credits !== '0');
 }
 
-/** That paid for a month's usage, largest first. Undefined unless they add up to these credits: late usage may burn in another month. */
+/** That paid for a month's usage. Undefined unless they add up to these credits: late usage may burn in another month. */
 export async function readPayments(
   orm: Orm,
   id: AccountId,
@@ -154,9 +153,17 @@ export async function readPayments(
   const own = sums.filter((sum) => !sum.isLater && sum.productId === (productId ?? sum.productId));
   const burned = own.filter(({ kind }) => kind === 'burn' || kind === 'return');
   const overdraft = negate(total(burned.filter(isOverdraft).map(effectOf)));
-  const paid = [...paymentsOf(burned), { name: 'the overdraft', credits: overdraft }];
   if (costOf(burned) !== credits) return undefined;
-  return paid.filter((one) => one.credits !== '0').sort((a, b) => compareDecimals(b.credits, a.credits));
+  const [ofPlan = '0', ofOthers = '0'] = [true, false].map((isOfPlan) =>
+    total(
+      paymentsOf(burned).flatMap((one) => (one.grantKey.startsWith('plan:') === isOfPlan ? one.credits : [])),
+    ),
+  );
+  return [
+    { name: 'the plan', credits: ofPlan },
+    { name: ofPlan === '0' ? 'grants' : 'other grants', credits: ofOthers },
+    { name: 'the overdraft', credits: overdraft },
+  ].filter((one) => one.credits !== '0');
 }
 
 /** One line per product covers the rest: archived events, or lines beyond the largest. Usage without a price is free. */
