@@ -331,15 +331,10 @@ export async function readWholeParts(
       const ofKeys = amountOf(ofKind('key'));
       const listed = sumDecimals(sums.map(({ quantity }) => quantity));
       const whole = compareDecimals(ofKeys, listed) > 0 ? ofKeys : listed;
+      const was = before && isSum && ([amountOf(earlier!.ofKind('key')), amountOf(known!)] as const);
       const rest = {
         value: 'No subject',
-        quantity: differenceOf(whole, listed),
-        ...(before &&
-          isSum &&
-          changeSince(
-            differenceOf(whole, listed),
-            differenceOf(amountOf(earlier!.ofKind('key')), amountOf(known!)),
-          )),
+        ...changeOfRest([whole, listed], was),
         ...(isPriced && { events: differenceOf(eventsOf(ofKind('key')), eventsOf(own)) }),
       };
       return {
@@ -364,6 +359,13 @@ export async function readWholeParts(
     });
   };
 }
+
+type WholeAndListed = readonly [string, string];
+
+const changeOfRest = (now: WholeAndListed, before: WholeAndListed | false | undefined) => ({
+  quantity: differenceOf(...now),
+  ...(before && changeSince(differenceOf(...now), differenceOf(...before))),
+});
 
 const MAX_ROWS = 20;
 type Amount = Pick<ProductPart, 'credits' | 'events'> & { value: string | null };
