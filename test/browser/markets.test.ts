@@ -328,7 +328,7 @@ it('the orders of an outcome are one link away, and are cancelled in place, also
     await buttons.first().click();
     await expect.poll(() => buttons.count()).toBe(left);
     await page.getByText('Order cancelled. The unfilled part is no longer in the book.').waitFor();
-    expect(await page.evaluate('document.activeElement.id')).toBe('book-title');
+    await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('book-title');
   }
   expect(await page.evaluate('window.isSame')).toBe(true);
   expect(new URL(page.url()).pathname).toBe('/dashboard/portfolio');
@@ -493,9 +493,9 @@ it.each([
   const market = await boxOf('.desk-market > .card:last-child');
   const isWide = viewport.width === 1920;
   for (const [i, { x, width }] of rows.entries()) {
-    expect(x).toBeCloseTo(list!.x);
-    // On a wide screen, positions begin below the market, also beside a long ticket.
-    const last = isWide && i === 1 ? market : ticket!;
+    // On a wide screen, positions are below the market, between the list and the ticket.
+    const [first, last] = isWide && i === 1 ? [market, market] : [list!, ticket!];
+    expect(x).toBeCloseTo(first.x);
     expect(x + width).toBeCloseTo(last.x + last.width);
   }
   if (!isWide) expect(market.y + market.height).toBeGreaterThanOrEqual(ticket!.y + ticket!.height - 1);

@@ -986,7 +986,7 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   expect(textOf(shown)).toContain('Buy 8 YES at 1¢ rests in the book.');
   expect(textOf(shown)).toMatch(/Free cash \$999\.\d\d, besides \$0\.\d\d reserved by resting orders/);
   expect(textOf(shown)).toMatch(/Open 0 of 8 filled reserved \$0\.\d\d \d/);
-  expect(shown.text).toMatch(/<a class="nowrap" href="[^"]*">All outcomes<\/a>/);
+  expect(shown.text).toMatch(/<a href="[^"]*">All outcomes<\/a>/);
   // A cancellation returns to the part of the page that it was made in.
   const backs = async (address: string) =>
     linksBack((await getPage(browser, address)).text).map((back) => back.includes('show=orders'));
