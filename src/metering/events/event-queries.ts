@@ -1,5 +1,5 @@
 import { and, sql, type SQL } from 'drizzle-orm';
-import { queryRows, textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
+import { textArray, selectRow, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 import { monthOf } from '../../core/time.js';
 import type { usageCorrections, usageEvents } from '../ingestion/table.js';
@@ -81,11 +81,11 @@ export const listEventsFrom = (orm: Orm, orgId: string, prefix: string, limit: n
   selectRows(orm, selectEventsFrom(orgId, prefix, limit));
 
 /** With live usage. Reads a few entries of the primary key's index for each subject and product. */
-export function listSubjectsFrom(orm: Orm, orgId: string, prefix: string, limit: number) {
+export function selectSubjectsFrom(orgId: string, prefix: string, limit: number): SQL {
   const first = (product: SQL, start: SQL) => sql`lateral (
     select subject from usage_subjects where org_id = ${orgId}::uuid and product_id = ${product} and livemode
       and ${start} and subject < ${prefix + LAST_CHARACTER} order by subject limit 1) s`;
-  return queryRows(orm)<{ subject: string; lastAt: string }>`
+  return sql`
     with recursive found as (
       select e.product_id, s.subject, 1 as number from entitlements e, ${first(sql`e.product_id`, sql`subject >= ${prefix}`)}
       where e.org_id = ${orgId}::uuid
@@ -98,6 +98,9 @@ export function listSubjectsFrom(orm: Orm, orgId: string, prefix: string, limit:
       order by slot desc limit 1) l
     group by 1 order by 1 limit ${limit}`;
 }
+
+export const listSubjectsFrom = (orm: Orm, ...query: Parameters<typeof selectSubjectsFrom>) =>
+  selectRows<{ subject: string; lastAt: string }>(orm, selectSubjectsFrom(...query));
 
 export const selectEventsOf = (orgId: string, livemode: boolean, idempotencyKeys: string[]): SQL =>
   withNames(

@@ -7,6 +7,7 @@ import {
   selectCorrectionCount,
   selectEvent,
   selectEventSums,
+  selectSubjectsFrom,
   selectEvents,
   selectEventsFrom,
   selectEventsOf,
@@ -168,6 +169,7 @@ function statements(): Record<string, SQL> {
       after,
       match: { apiKeyIds: [orgId], subject: 'u-1', where: [{ place: 1, value: 'a' }], scan: 200 },
     }),
+    'subjects by prefix': selectSubjectsFrom(orgId, 'u-1', 5),
     'sums of events': selectEventSums(events, { ...bounds, part: { subject: 'u-1' } }, 200),
     // Uses a smaller limit than a real export, because with the real limit a full scan of this smaller table would be
     // cheaper than the index.
