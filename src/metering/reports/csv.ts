@@ -7,7 +7,7 @@ import { eventColumns, exportEvents, type EventFilter } from '../events/events.j
 import type { UsageProduct } from '../events/page-queries.js';
 import type { Mode } from '../events/page-schema.js';
 import { eventScopeOf, scopeOf } from './choices.js';
-import { partPlaces } from './credits/queries.js';
+import { partPlaces, placeOfPart } from './credits/queries.js';
 import { listSeries } from './operator/queries.js';
 import { daysOf, toDateText, toPeriodQuery, type Period } from './period.js';
 import { DIMENSION, readAllEventSteps, type UsageReport } from './report.js';
@@ -53,7 +53,7 @@ async function* readRows(
   const names = await listKeyNames(db.orm, orgId);
   const ofKeys = by === undefined;
   const whole = subject === undefined ? partPlaces.key : undefined;
-  const place = ofKeys ? whole : product.dimensions.indexOf(by) + 1;
+  const place = ofKeys ? whole : placeOfPart(by, product.dimensions);
   const isSubject = by === 'subject';
   const { apiKeyIds, where } = narrowing;
   const isStored = ofKeys ? !isMixed : isSubject ? !apiKeyIds && !where?.length : subject === undefined;

@@ -24,7 +24,7 @@ import {
 import { dimensionValue, rangeSchemas, usageQuerySchema } from '../events/page-schema.js';
 import { toCap } from '../entitlements/caps.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
-import { partPlaces, readEventSteps, readInTime, type EventPart } from './credits/queries.js';
+import { placeOfPart, readEventSteps, readInTime, type EventPart } from './credits/queries.js';
 import { listSeries } from './operator/queries.js';
 import { addMonths, includes, monthPeriod, parsePeriod, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
@@ -242,7 +242,7 @@ async function readByPart(
 ) {
   const { from, to, range } = period;
   const isSubject = by === 'subject';
-  const place = isSubject ? partPlaces.subject : dimensions.indexOf(by) + 1;
+  const place = placeOfPart(by, dimensions);
   const isStored = isSubject ? !part.apiKeyIds && !part.where?.length : part.subject === undefined;
   if (!isStored) {
     const points = await readAllEventSteps(orm, part, { ...period, metric, place, limit: MAX_POINTS }, part);
@@ -287,7 +287,7 @@ export async function readCosts(
   parts: readonly EventPart[],
 ) {
   const now = new Date(clock.now());
-  const place = by === 'key' ? partPlaces.key : product.dimensions.indexOf(by) + 1;
+  const place = placeOfPart(by, product.dimensions);
   const largest = parts.flatMap((part) => (part.place === place && part.value !== null ? part.value : []));
   const read = async (range: Period, stack: number | undefined) => {
     const query = { ...range, metric, place: stack, largest, limit: MAX_POINTS };

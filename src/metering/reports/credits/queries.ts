@@ -87,6 +87,9 @@ export interface EventPart {
 /** A dimension has its own place, from 1. */
 export const partPlaces = { subject: 0, key: -1 };
 
+export const placeOfPart = (by: string, dimensions: readonly string[]): number =>
+  by === 'subject' || by === 'key' ? partPlaces[by] : dimensions.indexOf(by) + 1;
+
 const valueAt = (place: number, key: SQL): SQL =>
   place === partPlaces.subject
     ? sql`subject`
