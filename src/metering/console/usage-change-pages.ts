@@ -1,4 +1,5 @@
 import type { Request, Response, Router } from 'express';
+import { z } from 'zod';
 import { listKeys, type KeyRow } from '../../accounts/api-keys/queries.js';
 import { changeAsOperator, rehearseAsOperator } from '../../accounts/identity/operator/http.js';
 import type { Organization } from '../../accounts/identity/organizations/queries.js';
@@ -7,7 +8,6 @@ import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../..
 import { groupBy } from '../../core/collections.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { z } from 'zod';
 import { dayField, minuteField, parseInput } from '../../core/http/validate.js';
 import { toAddress, toPager, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';

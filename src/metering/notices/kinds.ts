@@ -1,6 +1,7 @@
 import { formatDecimal } from '../../core/pages/format.js';
+import { NOBODY } from '../credits/table.js';
 
-const idOf = (number: number) => `00000000-0000-0000-0000-00000000000${number}`;
+const idOf = (number: number) => NOBODY.replace(/0$/, String(number));
 
 export const creditsLeft = { productId: idOf(1), slug: ':left', detail: 'creditsLeft', what: 'left' };
 export const creditsOfMonth = {
@@ -9,8 +10,7 @@ export const creditsOfMonth = {
   detail: 'ofMonth',
   what: 'burned in a month',
 };
-/** The id is `NOBODY`. */
-export const creditsOfDay = { productId: idOf(0), slug: '', detail: 'credits', what: 'burned in a day' };
+export const creditsOfDay = { productId: NOBODY, slug: '', detail: 'credits', what: 'burned in a day' };
 
 /** Alerts that are not on a product's cap. Ids and slugs are in place of a product's; `detail` has the level in the audit log. */
 export const creditAlertKinds = [creditsLeft, creditsOfMonth, creditsOfDay];

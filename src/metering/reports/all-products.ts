@@ -194,7 +194,7 @@ async function readCaps(
   });
 }
 
-/** Products that an API key can be combined with subjects in, with the same filters. */
+/** Links to the products with subjects, with the same filters: there, an API key combines with a subject. */
 export const toCombined = (products: readonly UsageProduct[], request: UsageRequest) =>
   products
     .filter(({ countsSubjects }) => countsSubjects)

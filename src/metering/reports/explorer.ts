@@ -263,7 +263,7 @@ async function readParts(
         quantity,
         ...changeSince(
           quantity,
-          // Not all others are the same ones.
+          // The others of two periods differ.
           earlier.find((one) => one.metric === metric && one.value === value && !isOther)?.quantity,
         ),
         events,

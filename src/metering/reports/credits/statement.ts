@@ -1,5 +1,6 @@
 import { groupBy } from '../../../core/collections.js';
 import type { Orm } from '../../../core/db/client.js';
+import { differenceOf } from '../../../core/decimal.js';
 import { fieldError } from '../../../core/pages/form.js';
 import { formatMonth } from '../../../core/pages/format.js';
 import { DAY_MS, monthOf } from '../../../core/time.js';
@@ -154,11 +155,10 @@ export async function readPayments(
   const burned = own.filter(({ kind }) => kind === 'burn' || kind === 'return');
   const overdraft = negate(total(burned.filter(isOverdraft).map(effectOf)));
   if (costOf(burned) !== credits) return undefined;
-  const [ofPlan = '0', ofOthers = '0'] = [true, false].map((isOfPlan) =>
-    total(
-      paymentsOf(burned).flatMap((one) => (one.grantKey.startsWith('plan:') === isOfPlan ? one.credits : [])),
-    ),
-  );
+  const payments = paymentsOf(burned);
+  const ofPlans = payments.filter(({ grantKey }) => grantKey.startsWith('plan:'));
+  const ofPlan = total(ofPlans.map((one) => one.credits));
+  const ofOthers = differenceOf(total(payments.map((one) => one.credits)), ofPlan);
   return [
     { name: 'the plan', credits: ofPlan },
     { name: ofPlan === '0' ? 'grants' : 'other grants', credits: ofOthers },
