@@ -17,7 +17,7 @@ import type { PageDeps } from './choices.js';
 import { partPlaces, readBurns } from './credits/queries.js';
 import { capsOf, toCap } from '../entitlements/caps.js';
 import { includes, periodBefore, readBefore, stepsOf, type Period } from './period.js';
-import { toProjection } from './projection.js';
+import { capReachedAt, toProjection } from './projection.js';
 import {
   capitalise,
   changeSince,
@@ -165,12 +165,17 @@ export async function readAllProducts(
       now,
     }),
     caps: capsOf(
-      capped.map(({ product: { slug, name, usageMetric }, cap }) => ({
-        productSlug: slug,
-        productName: name,
-        usageMetric,
-        cap: includes(period, now) ? cap : undefined,
-      })),
+      capped.map(({ product: { id: productId, slug, name, usageMetric }, cap }) => {
+        const days = [...(before?.rows ?? []), ...sums].filter((sum) => sum.productId === productId);
+        const pace = toProjection(days, period, now);
+        const reachedAt = cap && pace && capReachedAt(pace, Number(cap.unitCap), now);
+        return {
+          productSlug: slug,
+          productName: name,
+          usageMetric,
+          cap: cap && includes(period, now) ? { ...cap, reachedAt } : undefined,
+        };
+      }),
     ),
     parts: rows.length > 0 ? [toPart(rows, unit, total, request)] : [],
   };

@@ -618,6 +618,18 @@ it('of all products warns of a product near its cap, and its row has the share',
   expect(textOf((await open('?range=day&date=2031-03-14')).text)).not.toContain('Near the cap');
 });
 
+it('of all products warns of a product whose pace leads above its cap', async () => {
+  const { db, orgId, open, product, key } = await arrive('700');
+  await grant(db, orgId, (await createProduct(db)).id);
+  const event = { orgId, productId: product.id, apiKeyId: key.id, prefix: 'e', everyMs: 3_600_000 };
+  await fillUsage(db, { ...event, count: 24 * 22 + 12, from: '2031-02-21T00:00:00Z' });
+  const warning =
+    /Pace above the cap: .* has 352 of 700 calls left this month\. At the current pace, the cap is reached around 30 Mar 2031/;
+  expect(textOf((await open()).text)).toMatch(warning);
+  expect(textOf((await open(`?product=${product.slug}`)).text)).toMatch(warning);
+  expect(textOf((await open('?range=month&month=2031-02')).text)).not.toContain('Pace above');
+});
+
 it('of a product near the limit of a subject warns of it, and the subject’s row and the limits show it', async () => {
   const { db, orgId, open, product, key } = await arrive();
   await db.orm
