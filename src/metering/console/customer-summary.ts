@@ -37,7 +37,6 @@ import { listMoments } from './customer-moments.js';
 import { newCustomer } from './plan-pages.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
-const NEAR = 0.8;
 const SOON_DAYS = 7;
 const SILENT_DAYS = 14;
 
@@ -225,7 +224,8 @@ const sharers = (orgId: SQL, t: GroupTables = wholeTables): SQL =>
 function toFacts(row: FactsRow, now: Date): CustomerFacts {
   const { use, burned, lastEvent, days } = row;
   const plan = row.plan?.name;
-  const share = use && use.cap !== null ? toShare(use.used, use.cap) : undefined;
+  const tightest = use ? toCap({ unitCap: use.cap, usedThisMonth: use.used }) : undefined;
+  const share = tightest && (tightest.share === Infinity ? 1 : tightest.share);
   const credits = toCredits(row, now);
   const last = lastEvent === null ? undefined : new Date(lastEvent);
   const trial = row.plan?.trialEndsAt ? toTrial(new Date(row.plan.trialEndsAt), now) : undefined;
@@ -236,8 +236,8 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
   const signals = {
     credits: credits?.isOut,
     soon: isSoon,
-    near: share !== undefined && share >= NEAR,
-    over: share !== undefined && share >= 1,
+    near: tightest?.isNear || tightest?.isOver,
+    over: tightest?.isOver,
     trial: trial?.isSoon,
     silent: isSilent,
     stripe: row.isSharing,
@@ -255,14 +255,14 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       last: last?.getTime(),
     },
     signals: Object.entries(signals).flatMap(([id, isMet]) => (isMet ? [id] : [])),
-    degree: share !== undefined && share >= NEAR ? share / (1 + share) : 0,
+    degree: share !== undefined && signals.near ? share / (1 + share) : 0,
     words: plan,
     flags: [
       ...toFlag('bad', credits?.isOut, 'Out of credits', '/credits'),
       ...toFlag('bad', isSoon && !credits?.isOut, 'Credits run out soon', '/credits'),
       ...toFlag('warn', row.isSharing, 'Shared Stripe customer', '/settings'),
       ...toFlag('bad', signals.over, 'Over a cap', capPath),
-      ...toFlag('warn', signals.near && !signals.over, 'Near a cap', capPath),
+      ...toFlag('warn', tightest?.isNear, 'Near a cap', capPath),
       ...toFlag('warn', trial?.isSoon, trial?.flag ?? '', '/plan'),
       ...toFlag('warn', isSilent && last, last ? `No events for ${daysOf(last, now)} days` : '', '/keys'),
       ...toFlag('info', use && !last, 'No events yet', '/keys'),
@@ -304,9 +304,6 @@ function toTrial(endsAt: Date, now: Date) {
   const left = formatCount(days, 'day');
   return { endsAt, isSoon: days <= SOON_DAYS, note: `Trial, ${left} left`, flag: 'Trial ends soon' };
 }
-
-const toShare = (used: string, most: string): number =>
-  Number(most) > 0 ? Number(used) / Number(most) : Math.sign(Number(used));
 
 /** Undefined without an account of credits. */
 function toCredits(

@@ -118,7 +118,7 @@ export async function readAllProducts(
     burns.some(({ burned, returned }) => burned !== returned);
   const unit: Unit = hasCredits ? 'credits' : 'events';
   const totalOf = (list: readonly Sum[]) => sumOf(list, unit);
-  const capped = await readCaps(orm, id, products, { period, sums, part }, now);
+  const capped = await readCaps(orm, id, products, { period, sums, before: before?.rows ?? [], part }, now);
   const rows = capped
     .map(({ product, cap }) => {
       const isOf = ({ productId }: Sum) => productId === product.id;
@@ -165,17 +165,12 @@ export async function readAllProducts(
       now,
     }),
     caps: capsOf(
-      capped.map(({ product: { id: productId, slug, name, usageMetric }, cap }) => {
-        const days = [...(before?.rows ?? []), ...sums].filter((sum) => sum.productId === productId);
-        const pace = toProjection(days, period, now);
-        const reachedAt = cap && pace && capReachedAt(pace, Number(cap.unitCap), now);
-        return {
-          productSlug: slug,
-          productName: name,
-          usageMetric,
-          cap: cap && includes(period, now) ? { ...cap, reachedAt } : undefined,
-        };
-      }),
+      capped.map(({ product: { slug, name, usageMetric }, cap }) => ({
+        productSlug: slug,
+        productName: name,
+        usageMetric,
+        cap: includes(period, now) ? cap : undefined,
+      })),
     ),
     parts: rows.length > 0 ? [toPart(rows, unit, total, request)] : [],
   };
@@ -185,7 +180,12 @@ async function readCaps(
   orm: Orm,
   { orgId, livemode }: AccountId,
   products: readonly UsageProduct[],
-  { period, sums, part }: { period: Period; sums: readonly ProductSum[]; part: Narrowing | undefined },
+  {
+    period,
+    sums,
+    before,
+    part,
+  }: { period: Period; part: Narrowing | undefined } & Record<'sums' | 'before', readonly ProductSum[]>,
   now: Date,
 ) {
   const month = part ? undefined : capMonthOf(period, now);
@@ -194,8 +194,13 @@ async function readCaps(
     !month || month === period ? sums : await readProductSums(orm, orgId, { ...range, ...month });
   return products.map((product) => {
     const own = ofMonth.filter(({ productId }) => productId === product.id);
-    const usedThisMonth = sumOf(own, 'quantity');
-    return { product, cap: month && toCap({ unitCap: product.unitCap, usedThisMonth }) };
+    const cap = month && toCap({ unitCap: product.unitCap, usedThisMonth: sumOf(own, 'quantity') });
+    const days = [...before, ...sums].filter(({ productId }) => productId === product.id);
+    const pace = cap && toProjection(days, period, now);
+    return {
+      product,
+      cap: cap && { ...cap, reachedAt: pace && capReachedAt(pace, Number(cap.unitCap), now) },
+    };
   });
 }
 
