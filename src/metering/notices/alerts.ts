@@ -15,6 +15,7 @@ import { usageAlerts } from './table.js';
 
 const MAX_ALERTS = 20;
 const MAX_PERCENT = 1_000;
+const MAX_CREDITS = 999_999_999;
 
 /** A product's alert is on its cap, any other on credits. */
 export interface Alert {
@@ -91,8 +92,8 @@ export async function addAlert(
   const product = capped.find((each) => each.slug === slug);
   const productId = kind?.productId ?? product?.id;
   if (productId === undefined) throw fieldError('cap', 'has no monthly cap. Choose a product that has one');
-  if (product && level > MAX_PERCENT)
-    throw fieldError('level', `must be at most ${formatDecimal(MAX_PERCENT)}, in percent of the cap`);
+  const [most, unit] = product ? [MAX_PERCENT, 'percent of the cap'] : [MAX_CREDITS, 'credits'];
+  if (level > most) throw fieldError('level', `must be at most ${formatDecimal(most)}, in ${unit}`);
   const existing = await tx.select().from(usageAlerts).where(eq(usageAlerts.orgId, orgId));
   if (existing.some((alert) => alert.productId === productId && alert.level === level)) return;
   if (existing.length >= MAX_ALERTS)

@@ -30,7 +30,7 @@ const alertSchema = z.object({
   cap: z.union([z.enum(creditAlertKinds.map(({ slug }) => slug)), slugSchema]).optional(),
   level: z
     .string()
-    .regex(/^[1-9]\d{0,8}$/, 'must be a whole number from 1 to 999,999,999')
+    .regex(/^[1-9]\d*$/, 'must be a whole number, at least 1')
     .transform(Number),
 });
 

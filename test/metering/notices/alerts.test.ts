@@ -485,9 +485,14 @@ describe('the page of alerts', () => {
       [{ cap: other.product.slug, level: '50' }, 'Has no monthly cap.'],
       [{ cap: "x'; drop table usage_alerts; --", level: '50' }, 'Must be 1 to 64 of a-z'],
       [{ cap: '', level: '' }, 'Required.'],
-      ...['0', '-1', '1.5', '1e3', '1000000000', '٥', '<b>5</b>', 'NaN'].map(
-        (level): [Record<string, string>, string] => [{ cap: '', level }, 'Must be a whole number from 1'],
-      ),
+      ...['0', '-1', '1.5', '1e3', '٥', '<b>5</b>', 'NaN'].map((level): [Record<string, string>, string] => [
+        { cap: '', level },
+        'Must be a whole number, at least 1',
+      ]),
+      ...['1000000000', '9'.repeat(400)].map((level): [Record<string, string>, string] => [
+        { cap: '', level },
+        'Must be at most 999,999,999, in credits',
+      ]),
     ];
     for (const [fields, error] of refused) {
       const { status, text } = await customer.add(fields);
@@ -495,7 +500,7 @@ describe('the page of alerts', () => {
       expect(text).not.toContain('<b>5</b>');
     }
     expect((await other.add({ cap: other.product.slug, level: '1001' })).text).toContain(
-      'Must be at most 1,000',
+      'Must be at most 1,000, in percent of the cap',
     );
     for (const { ids } of [customer, other]) expect(await ids()).toEqual([]);
   });
