@@ -199,7 +199,7 @@ async function readCaps(
     const pace = cap && toProjection(days, period, now);
     return {
       product,
-      cap: cap && { ...cap, reachedAt: pace && capReachedAt(pace, Number(cap.unitCap), now) },
+      cap: cap && { ...cap, reachedAt: pace && capReachedAt(pace, Number(cap.unitCap)) },
     };
   });
 }

@@ -62,7 +62,7 @@ export function toReportView(report: UsageReport, costs: Awaited<ReturnType<type
     report;
   const { mode, values } = request;
   const link = linksOf(request, product.slug);
-  const reachedAt = balance && report.capPace && capReachedAt(report.capPace, Number(balance.unitCap), now);
+  const reachedAt = balance && report.capPace && capReachedAt(report.capPace, Number(balance.unitCap));
   const cap = balance && { ...balance, isNear: balance.isNear && includes(request.period, now), reachedAt };
   return {
     product,

@@ -190,6 +190,12 @@ describe('a month against its cap', () => {
     const former = textOf((await open('?range=month&month=2031-02')).text);
     expect(former).toContain('Used 192 calls');
     expect(former).not.toContain('≈');
+    // A Monday of 48 makes each Monday one.
+    await fillUsage(db, { ...event, prefix: 'm', count: 24, from: '2031-03-10T00:00:00Z' });
+    const weekly = textOf((await open()).text);
+    expect(weekly).toMatch(/15 Mar 2031 12 0 24 16 Mar 2031 0 0 24 17 Mar 2031 0 0 48 18 Mar 2031 0 0 24/);
+    expect(weekly).toContain('≈ 840');
+    expect(weekly).toContain('reached around 19 Mar 2031');
   });
 
   it('has no pace before a whole day, and one over fewer days after that', async () => {
