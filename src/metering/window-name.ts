@@ -8,10 +8,10 @@ export const calendarNames: Record<string, string> = {
 
 const units: Record<string, string> = { D: 'day', H: 'hour', M: 'minute', S: 'second' };
 
-/** `Last 5 hours` or `Last 1 day 12 hours`. */
+/** `Last 5 hours` or `Rolling 7 days`, as opposed to days of the calendar. */
 export const nameWindow = (window: string): string =>
   calendarNames[window] ??
-  `Last ${[...window.matchAll(/(\d+)([DHMS])/g)].map(([, n, unit]) => `${n}\u00a0${units[unit!]}${Number(n) === 1 ? '' : 's'}`).join(' ')}`;
+  `${window.includes('D') ? 'Rolling' : 'Last'} ${[...window.matchAll(/(\d+)([DHMS])/g)].map(([, n, unit]) => `${n}\u00a0${units[unit!]}${Number(n) === 1 ? '' : 's'}`).join(' ')}`;
 
 /** Within a sentence: `each day (UTC)` or `last 5 hours`. */
 export const namePeriod = (window: string): string =>

@@ -26,7 +26,7 @@ it.each([
     for (const path of ['/dashboard/entitlements', `/dashboard/usage?product=${own.productSlugs[0]}`]) {
       await page.goto(path);
       const text = await readMain(page);
-      expect(text).toMatch(/Last 7.days: [\d.]+ used, 2\.5 held of 2 requests Warns Over the limit by/);
+      expect(text).toMatch(/Rolling 7.days: [\d.]+ used, 2\.5 held of 2 requests Warns Over the limit by/);
       expect(text).toMatch(
         /Last 5.minutes: 1\.25 used, 2\.5 held of 3\.75 requests Blocks 0 left · some is available again \d{1,2} \w{3,4} \d{4}, \d\d:\d\d:\d\d UTC/,
       );

@@ -415,7 +415,7 @@ it('a limit that is nearly used fits the card of its subject, and an event has t
   }
   const page = await world.visit({ as });
   await page.goto(`/dashboard/usage?product=${product.slug}&range=last7`);
-  await page.getByText('1,584 of 1,800 in the last 7 days').waitFor();
+  await page.getByText('1,584 of 1,800 in the rolling 7 days').waitFor();
   for (const width of [1024, 1280, 1850, 1920, 2200]) {
     await page.setViewportSize({ width, height: 900 });
     expect(await findOverflow(page)).toEqual([]);

@@ -123,10 +123,18 @@ async function readProduct(
     parts: [...byKey, ...ofValues],
     near,
     holds,
-    limits: limits.filter(({ isFirst, cap }) => isFirst || cap.share >= NEAR),
+    limits: [
+      ...limits.filter(({ subject }) => subject === undefined),
+      ...limits
+        .filter(({ subject }) => subject !== undefined)
+        .toSorted((a, b) => b.share - a.share)
+        .slice(0, SHOWN_LIMITS),
+    ],
   };
 }
 
+/** Limits of subjects in the card. */
+const SHOWN_LIMITS = 5;
 const MAX_HOLDING_KEYS = 20;
 /** More than the number of values that can have sums in one month. */
 const MAX_PARTS = 2_000;
@@ -155,7 +163,6 @@ async function readHeld(
       productSlug: product.slug,
       productName: product.name,
       usageMetric: metric,
-      isFirst: i <= 1,
       cap: toCap({ unitCap: limit.quantity, usedThisMonth: addDecimals(limit.used, limit.held) })!,
       when: limit.isRolling ? `in the ${inSentence(limit.window)}` : inSentence(limit.window),
     })),

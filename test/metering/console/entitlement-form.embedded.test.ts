@@ -120,7 +120,7 @@ it('previews each change to an entitlement, and shows the limits of each subject
   for (const { text } of [list, overview])
     expect(text).toMatch(/data-tone="warn"[^>]*aria-label="1,541 of 1,800 used"/);
   expect(overview.text).toMatch(/href="[^"]*\/entitlement\?product=[^"]*">Change the limit</);
-  expect(list.text).toMatch(/Each subject, last 7\sdays: at most\s+1,800 <bdi>calls/);
+  expect(list.text).toMatch(/Each subject, rolling 7\sdays: at most\s+1,800 <bdi>calls/);
   expect(list.text).toMatch(/42<\/strong>\s+<bdi>calls<\/bdi>, no cap/);
   const change = { kind: 'live', cap: 'own', unitCap: '40', thresholds: '50, 250' };
   const { status, text } = await post(change);

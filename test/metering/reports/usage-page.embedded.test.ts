@@ -655,21 +655,25 @@ it('of a product near the limit of a subject warns of it, and the subject’s ro
   await send('ada', 3);
   const calm = textOf((await open()).text);
   expect(calm).toMatch(
-    /Current limits Last 7 days: 3 used of 100 calls .* ada , last 7 days: 3 used of 10 calls/,
+    /Current limits Rolling 7 days: 3 used of 100 calls .* ada , rolling 7 days: 3 used of 10 calls/,
   );
-  expect(calm).not.toMatch(/Near the limit|10 in the last/);
+  expect(calm).not.toMatch(/Near the limit|10 in the rolling/);
   await send('ben', 9);
   const page = (await open()).text;
-  expect(textOf(page)).toContain('Near the limit: ben has 1 of 10 calls left in the last 7 days.');
+  expect(textOf(page)).toContain('Near the limit: ben has 1 of 10 calls left in the rolling 7 days.');
   expect(page).toMatch(
-    /product=[^"]*&amp;subject=ben[^"]*"><bdi>ben<[^]*data-tone="warn">9 of 10 in the last 7/,
+    /product=[^"]*&amp;subject=ben[^"]*"><bdi>ben<[^]*data-tone="warn">9 of 10 in the rolling 7/,
   );
   expect(page).not.toContain('3 of 10 in');
+  // Regardless of the period, and of how much each subject used in it.
+  const both = /Current limits .* ben , rolling 7 days: 9 used .* ada , rolling 7 days: 3 used/;
+  for (const range of ['day', 'last7', 'month'])
+    expect(textOf((await open(`?range=${range}`)).text)).toMatch(both);
   const days = '?range=custom&from=2031-03-13&to=2031-03-14';
   expect(textOf((await open(days)).text)).not.toMatch(/Near the limit/);
   await send('ben', 2);
   expect(textOf((await open('?subject=ben')).text)).toContain(
-    'Over the limit: ben is 1 call above its limit of 10 in the last 7 days. Events are still recorded.',
+    'Over the limit: ben is 1 call above its limit of 10 in the rolling 7 days. Events are still recorded.',
   );
 });
 
