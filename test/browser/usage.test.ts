@@ -154,6 +154,35 @@ it('links of the explorer keep the place and the focus, and the way back', async
   expect(page.url()).not.toContain('sum=1');
 });
 
+it('the way back leads through each choice in a select, which shows the earlier one', async () => {
+  const { db } = world;
+  const { as, organization, product } = await arrive();
+  await grant(db, organization.id, (await createProduct(db)).id);
+  const page = await world.visit({ as });
+  await page.goto('/dashboard/usage');
+  const entries = () => page.evaluate<number>('history.length');
+  const before = await entries();
+  const select = page.getByLabel('Product', { exact: true });
+  await select.focus();
+  await select.selectOption(product.name);
+  await page.locator('h2', { hasText: product.name }).waitFor({ state: 'attached' });
+  await page.getByLabel('Month (UTC)').dispatchEvent('change');
+  await page.locator('#main:not([aria-busy])').waitFor();
+  expect(await entries()).toBe(before + 1);
+  await page.goBack();
+  await page.getByRole('heading', { name: 'By product' }).waitFor();
+  expect(await select.inputValue()).toBe('');
+  expect(await page.evaluate('document.activeElement.name')).toBe('product');
+  // Also on a page whose links are not shown in place.
+  await page.goto('/dashboard/audit-log');
+  const action = page.locator('form.filters select').first();
+  const [all, chosen] = await action.locator('option').evaluateAll((list) => list.map((one) => one.value));
+  await action.selectOption(chosen!);
+  await page.waitForURL(`**=${chosen}*`);
+  await page.goBack();
+  await page.waitForFunction(`document.querySelector('form.filters select').value === '${all}'`);
+});
+
 it('a chosen part shows the chips and figures again, and a chosen bar keeps no frame on another one', async () => {
   const { as, send } = await arrive({ unitCap: '1000' });
   for (let i = 0; i < 3; i++) await send(`today-${i}`);

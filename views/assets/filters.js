@@ -20,7 +20,9 @@ export function filterOnChange() {
     if (!form?.reportValidity()) return;
     if (field.type === 'search') field.value = withoutSecret(field.value);
     const address = `${form.getAttribute('action')}?${new URLSearchParams(new FormData(form))}`;
-    const isShown = await refreshMain(address).catch(() => false);
+    // Text that is typed would make an entry of the history for each pause.
+    const isStep = field.matches('select') && new URL(address, location.href).href !== location.href;
+    const isShown = await refreshMain(address, isStep ? 'pushState' : 'replaceState').catch(() => false);
     if (!isShown) form.submit();
   }
   document.addEventListener('change', ({ target }) => apply(target));

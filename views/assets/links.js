@@ -31,8 +31,12 @@ export function swapLinks() {
     }
   });
   addEventListener('popstate', async () => {
-    if (!document.querySelector('[data-swap]')) return;
+    if (!document.querySelector('[data-swap], #main form.filters')) return;
+    // A field in focus keeps its value, but the way back leads to the earlier one.
+    const field = document.activeElement;
+    field.blur();
     if (!(await refreshMain(location.href).catch(() => false))) location.reload();
+    else if (field.isConnected) field.focus({ preventScroll: true });
   });
   document.addEventListener('keydown', ({ key }) => {
     if (document.querySelector('dialog[open], details[data-menu][open]')) return;
