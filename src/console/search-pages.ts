@@ -146,7 +146,7 @@ function createCustomerPageFinder(deps: ConsoleDeps): FindForOperator {
     const hits = customers.flatMap(({ slug, name }) =>
       found.map(({ label, path }) => ({ href: addressOf(slug) + path, name: `${name}: ${label}` })),
     );
-    return [{ label: 'Pages', hits: hits.slice(0, MAX_HITS) }];
+    return [{ label: 'Pages and actions', hits: hits.slice(0, MAX_HITS) }];
   };
 }
 

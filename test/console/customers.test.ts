@@ -599,14 +599,14 @@ describe('the list of customers', () => {
     expect(text).not.toContain('name="marketAccess"');
     expect(text).toContain('aria-label="12 of 10 used"');
     expect(text).toMatch(/<bdi>calls<\/bdi> <span class="badge">Warns<.*Over the cap by.*· resets <time/s);
-    expect(text).toMatch(/Each subject, last 7\sdays: at most 30/);
+    expect(text).toMatch(/Each subject, rolling 7\sdays: at most 30/);
     expect(text).toContain('aria-label="0.0% of the limit used or held"');
     expect(text.match(/>Change the (cap|limit)</g)).toHaveLength(4);
     for (const limit of ['20', '25']) expect(text).toMatch(new RegExp(`of ${limit} <bdi>`));
     for (const effect of ['Blocks', 'Warns']) expect(text).toContain(effect);
     const granted = await open(`/console/customers/${own.slug}/entitlements`);
     expect(granted).toContain('aria-label="0.0% of the limit used or held"');
-    expect(granted).toMatch(/Each subject, last 7\sdays: at most 30/);
+    expect(granted).toMatch(/Each subject, rolling 7\sdays: at most 30/);
     expect(text.split('id="changes"')[1]).toMatch(/class="changes">\s*<li>.*Renamed &lt;b&gt;/s);
     expect(text).not.toContain('<b>');
     for (const foreign of ['7,777', other.product.slug]) expect(text).not.toContain(foreign);

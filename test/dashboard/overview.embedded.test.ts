@@ -160,7 +160,7 @@ describe('the overview', () => {
       .set({ limits: [...limits] })
       .where(eq(entitlements.orgId, organization.id));
     const { seen, text } = await openOverview(browser);
-    expect(text).toContain('aria-label="82.3% of the limit used or held"');
+    expect(text).toContain('aria-label="1,234,567.25 of 1,500,000 used or held"');
     expect(seen).toContain('265,432.75 left of 1,500,000, today (UTC) Blocks 1,234,567.25 40');
   });
 
@@ -186,7 +186,9 @@ describe('the overview', () => {
     expect(seen).toContain(
       'Events 8 ▲ 100.0% more than 4 in the previous period 4 at this point of February ',
     );
-    expect(text.match(/aria-label="Events on each day of this month"/g)).toHaveLength(2);
+    expect(
+      text.match(/aria-label="calls by day, 14 Feb 2031 – 15 Mar 2031: at most (15|3) a day"/g),
+    ).toHaveLength(2);
     expect(seen).toMatch(/Yesterday Product \S+ 5 calls No cap 0 0 Product \S+ 3 calls No cap 0 3/);
   });
 
@@ -206,7 +208,7 @@ describe('the overview', () => {
     expect(seen).toMatch(new RegExp(`${unused.name} 0 calls No usage`));
     expect(seen).toMatch(
       // Credits count on the day when they are burned, even if the usage is of yesterday.
-      /Credits burned 6 .*Credits left 94 .*Credits by day/,
+      /Credits burned 6 .*Credits left 94 .*Last 30 days/,
     );
   });
 

@@ -44,7 +44,7 @@ export function findPages(query: string, pages: readonly FoundPage[]): SearchGro
       wanted.every((word) => label.toLowerCase().includes(word) || beginsWord(words, word)),
     )
     .map(({ href, label, note }) => ({ href, name: label, note }));
-  return { label: 'Pages', hits: hits.slice(0, MAX_HITS) };
+  return { label: 'Pages and actions', hits: hits.slice(0, MAX_HITS) };
 }
 
 /** Names with a word that begins with the query come first, and so do their groups. Drops empty groups. */

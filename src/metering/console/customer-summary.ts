@@ -18,14 +18,13 @@ import { ExactNumber } from '../../core/http/json.js';
 import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
 import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
 import { accountOf } from '../credits/statements.js';
-import { toUseTrend } from '../dashboard/overview.js';
+import { readUseTrends, toUseTrend } from '../dashboard/overview.js';
 import { toCap } from '../entitlements/caps.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { readSubjectLimits } from '../entitlements/pages.js';
-import { listCurrentUse } from '../dashboard/overview-queries.js';
+import { listCurrentUse } from '../events/current-use.js';
 import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readEventPage } from '../events/events.js';
-import { readProductSums } from '../events/page-queries.js';
 import { toEventView } from '../reports/event-view.js';
 import { listRefills } from '../plans/grants.js';
 import { listPlans } from '../plans/queries.js';
@@ -286,6 +285,7 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       percent: use && use.cap !== null && formatShare(use.used, use.cap),
       burned,
       growth: formatGrowth(burned, row.burnedBefore ?? '0'),
+      isEarly: now.getUTCDate() === 1,
       burnedBefore: row.burnedBefore,
       when: `at this point of ${formatMonth(addMonths(now, -1))}`,
       credits,
@@ -363,7 +363,6 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
   const live = { orgId, livemode: true };
   const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode: true, limit: PANEL_PRODUCTS + 1 });
   const shown = inEffect.slice(0, PANEL_PRODUCTS);
-  const period = lastDays(now);
   const productIds = shown.map(({ productId }) => productId);
   const limits = await readLimitViews(
     db,
@@ -372,7 +371,7 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
   );
   const perSubject = await readSubjectLimits(db, live, shown, now.getTime());
   const { events } = await readEventPage(db.orm, { ...live, productIds }, { limit: 5 });
-  const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
+  const trends = await readUseTrends(db.orm, live, shown, now);
   return {
     stripeProblem: await findStripeProblem(db.orm, 'org_id', orgId),
     sharers: await queryRows(db.orm)`
@@ -386,11 +385,7 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
       cap: toCap(product),
       limits: limits[i]!,
       perSubject: perSubject[i]!,
-      trend: toUseTrend(
-        product.usageMetric,
-        days.filter(({ productId }) => productId === product.productId),
-        period,
-      ),
+      trend: trends[i]!,
     })),
   };
 }

@@ -21,7 +21,7 @@ import type { Tx } from '../../core/db/client.js';
 import { pageRouter } from '../../core/pages/layout.js';
 import { monthOf } from '../../core/time.js';
 import { listTermChanges, SET_BY } from '../dashboard/audit-wording.js';
-import { listCurrentUse } from '../dashboard/overview-queries.js';
+import { listCurrentUse } from '../events/current-use.js';
 import { getGrant, putGrant, toFields as toDetails, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';
 import { findGrant, listBalances, listProducts, type Grant, type Product } from '../entitlements/queries.js';

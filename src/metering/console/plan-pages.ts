@@ -14,7 +14,7 @@ import {
 } from '../../console/page.js';
 import type { NewCustomerPart } from '../../console/customer-summary.js';
 import type { Tx } from '../../core/db/client.js';
-import { listCurrentUse, type ProductUse } from '../dashboard/overview-queries.js';
+import { listCurrentUse, type ProductUse } from '../events/current-use.js';
 import type { Source } from '../../accounts/identity/source.js';
 import { isCurrent, readCredits, type CreditGrant } from '../credit-grants/credits.js';
 import type { Context } from '../../core/http/context.js';

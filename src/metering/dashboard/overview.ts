@@ -1,18 +1,21 @@
-import type { toStackedChart } from '../../core/charts/stacked.js';
 import { toTrend } from '../../core/charts/trend.js';
+import type { Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { formatCompact, formatDecimal, formatShortDay } from '../../core/pages/format.js';
 import { sendEventLine } from '../../accounts/api-keys/event-line.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { OverviewRequest, ReadOverviewPanel } from '../../dashboard/overview/pages.js';
+import type { AccountId } from '../credit-grants/queries.js';
+import { listCurrentUse, type ProductUse } from '../events/current-use.js';
 import { findLiveProduct } from '../entitlements/queries.js';
 import { capsOf, toCap } from '../entitlements/caps.js';
-import { readLimitViews } from '../entitlements/limit-view.js';
+import { readAllLimits } from '../entitlements/pages.js';
+import { readProductSums } from '../events/page-queries.js';
 import { MAX_PRODUCTS, readProducts } from '../reports/choices.js';
 import { readAll } from '../reports/explorer.js';
-import { formatPeriod, stepsOf, type Period } from '../reports/period.js';
+import { formatPeriod, parsePeriod, stepsOf, type Period } from '../reports/period.js';
 import { parseUsageRequest } from '../reports/report.js';
-import { listCurrentUse, readProgress } from './overview-queries.js';
+import { readProgress } from './overview-queries.js';
 
 const SHOWN_PRODUCTS = 12;
 
@@ -37,19 +40,20 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
     return { view: 'metering/overview/first-steps', isAlone: true, data };
   }
   const month = inEffect.length > 0 ? await readMonth(context, request, now) : undefined;
-  const summary = `${month?.report.unit === 'credits' ? 'Credits' : 'Events'} on each day of this month`;
-  const trends = month && toTrends(summary, month.report.chart);
-  const limits = await readLimitViews(
-    db,
-    inEffect.map(({ productId, usageMetric: metric }) => ({ orgId, livemode, productId, metric })),
-    now.getTime(),
-  );
-  const products = inEffect.map((product, i) => ({
-    ...product,
-    cap: toCap(product),
-    limit: limits[i]!.toSorted((a, b) => b.share - a.share)[0],
-    trend: trends?.get(product.productName),
-  }));
+  const limits = await readAllLimits(db, { orgId, livemode }, inEffect, now.getTime());
+  const trends = await readUseTrends(db.orm, { orgId, livemode }, inEffect, now);
+  const products = inEffect.map((product, i) => {
+    const isOwn = ({ productSlug }: { productSlug: string }) => productSlug === product.productSlug;
+    // With the day when the pace reaches it.
+    const cap = month?.report.caps.nearCap.find(isOwn)?.cap ?? toCap(product);
+    const own = [...(cap ? [{ ...product, cap }] : []), ...limits.filter(isOwn)];
+    return {
+      ...product,
+      cap,
+      tightest: own.toSorted((a, b) => b.cap.share - a.cap.share)[0],
+      trend: trends[i]!,
+    };
+  });
   const data = {
     livemode,
     firstEvents:
@@ -57,25 +61,11 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
     products,
     report: month?.report,
     account: month?.account,
-    ...capsOf(products),
+    creditsEnd: month?.creditsEnd,
+    ...capsOf([...products, ...limits]),
   };
   return { view: 'metering/overview/usage', data };
 };
-
-/** By product. The heights are in proportion to the quantities. */
-function toTrends(summary: string, { legend, bars }: ReturnType<typeof toStackedChart>) {
-  const heightOf = (parts: (typeof bars)[number]['parts'], own: number) =>
-    Number(parts.find(({ place }) => place === own)?.height ?? 0);
-  return new Map(
-    legend.map(({ name }, i) => [
-      name,
-      toTrend(
-        summary,
-        bars.map(({ parts }) => heightOf(parts, i)),
-      ),
-    ]),
-  );
-}
 
 async function readMonth(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
@@ -96,6 +86,22 @@ const toSendLine = (origin: string, { slug, usageMetric }: { slug: string; usage
     quantity: 1,
     idempotencyKey: 'first-event',
   });
+
+/** By product, of the last 30 days. */
+export async function readUseTrends(
+  orm: Orm,
+  { orgId, livemode }: AccountId,
+  products: readonly Pick<ProductUse, 'productId' | 'usageMetric'>[],
+  now: Date,
+) {
+  const period = parsePeriod('last30', {}, now);
+  const productIds = products.map(({ productId }) => productId);
+  const days = await readProductSums(orm, orgId, { productIds, livemode, ...period });
+  return products.map((product) => {
+    const own = days.filter(({ productId }) => productId === product.productId);
+    return toUseTrend(product.usageMetric, own, period);
+  });
+}
 
 /** @param sums one or more per day */
 export function toUseTrend(

@@ -19,6 +19,7 @@ import { readLimitViews } from './limit-view.js';
 import { listBalances, listSubjectSums, type BalanceRow } from './queries.js';
 
 const PAGE_SIZE = 50;
+const SHOWN_SUBJECTS = 3;
 
 /** `cursor` is the previous page's last slug. */
 const querySchema = z.object({ cursor: slugSchema.optional() });
@@ -109,7 +110,7 @@ export async function readGrantsView(
 const useOf = (grant: { state: string; live: { share?: number }; limits: readonly { share: number }[] }) =>
   grant.state === 'live' ? Math.max(grant.live.share ?? 0, ...grant.limits.map(({ share }) => share)) : -1;
 
-/** By product. Each with the subject that has used the most of it. */
+/** By product. Each with the subjects that have used the most of it. */
 export const readSubjectLimits = (
   db: Database,
   scope: { orgId: string; livemode: boolean },
@@ -122,14 +123,32 @@ export const readSubjectLimits = (
         (perSubject ?? []).map(async ({ quantity, window, enforcement }) => {
           const since = startOfWindow(window, nowMs);
           const sums = await listSubjectSums(db.orm, { ...scope, productIds: [productId] }, since);
-          const highest = sums.find(({ metric }) => metric === usageMetric);
+          const largest = sums.filter(({ metric }) => metric === usageMetric).slice(0, SHOWN_SUBJECTS);
+          const [highest] = largest;
           // At a limit of 0, all use is above it.
           const share = highest && (Number(highest.quantity) / Number(quantity) || 0);
-          return { quantity, window: nameWindow(window), isBlock: enforcement === 'block', highest, share };
+          const isBlock = enforcement === 'block';
+          return { quantity, window: nameWindow(window), isBlock, highest, largest, share };
         }),
       ),
     ),
   );
+
+/** Of the products, and of the subjects that have used the most of each. */
+export async function readAllLimits<T extends Parameters<typeof readSubjectLimits>[2][number]>(
+  db: Database,
+  scope: Parameters<typeof readSubjectLimits>[1],
+  products: readonly T[],
+  nowMs: number,
+) {
+  const perSubject = await readSubjectLimits(db, scope, products, nowMs);
+  const asked = products.flatMap((product, i) => {
+    const largest = perSubject[i]!.flatMap((limit) => limit.largest.map(({ subject }) => subject));
+    const named = { ...scope, ...product, metric: product.usageMetric };
+    return [undefined, ...new Set(largest)].map((subject) => ({ ...named, subject }));
+  });
+  return (await readLimitViews(db, asked, nowMs)).flat();
+}
 
 function stateOf({ kind, startsAt, endsAt, isArchived }: BalanceRow, now: Date) {
   if (isArchived) return 'archived';

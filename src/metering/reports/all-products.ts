@@ -2,7 +2,7 @@ import { formatEstimate } from '../../core/charts/stacked.js';
 import { groupBy } from '../../core/collections.js';
 import type { Orm } from '../../core/db/client.js';
 import { compareDecimals, differenceOf, sumDecimals } from '../../core/decimal.js';
-import { formatShare } from '../../core/pages/format.js';
+import { formatMonth, formatShare } from '../../core/pages/format.js';
 import type { AccountId } from '../credit-grants/queries.js';
 import {
   readProductParts,
@@ -172,7 +172,7 @@ export async function readAllProducts(
         cap: includes(period, now) ? cap : undefined,
       })),
     ),
-    parts: rows.length > 0 ? [toPart(rows, unit, total, request)] : [],
+    parts: rows.length > 0 ? [toPart(rows, unit, total, request, now)] : [],
   };
 }
 
@@ -396,15 +396,18 @@ interface ProductRow {
   cap: ReturnType<typeof toCap>;
 }
 
-function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request: UsageRequest) {
+function toPart(rows: readonly ProductRow[], unit: Unit, total: string, request: UsageRequest, now: Date) {
   const link = linksOf(request);
+  // Beside the quantity of another period.
+  const capName =
+    request.period.range === 'month' ? 'the cap' : `${formatMonth(now).replace(/ \d+$/, '')}’s cap`;
   return {
     name: 'product',
     more: 0,
     columns: ['Quantity', unit === 'credits' ? 'Credits' : 'Events', `Share of ${unit}`],
     rows: rows.map(({ product, own, earlier, quantity, cap }) => ({
       cap,
-      capShare: cap && formatShare(cap.used, cap.unitCap),
+      capShare: cap && `${formatShare(cap.used, cap.unitCap)} of ${capName}`,
       value: product.name,
       href: link({ product: product.slug, by: '' }),
       quantity: sumOf(own, 'quantity'),

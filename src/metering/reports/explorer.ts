@@ -1,10 +1,12 @@
 import { formatEstimate } from '../../core/charts/stacked.js';
-import { addDecimals, compareDecimals, sumDecimals } from '../../core/decimal.js';
+import { compareDecimals, sumDecimals } from '../../core/decimal.js';
 import type { Viewer } from '../../accounts/portal/viewer.js';
 import type { Context } from '../../core/http/context.js';
-import { formatShare, inSentence } from '../../core/pages/format.js';
-import { capsOf, NEAR, toCap } from '../entitlements/caps.js';
+import { formatShare } from '../../core/pages/format.js';
+import { capsOf, NEAR } from '../entitlements/caps.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
+import { readAllLimits } from '../entitlements/pages.js';
+import { listCurrentUse } from '../events/current-use.js';
 import { listHolds, type Narrowing, type UsageProduct } from '../events/page-queries.js';
 import { readAllProducts, readWholeParts } from './all-products.js';
 import { accountOf, chooseProduct, MAX_PRODUCTS, scopeOf } from './choices.js';
@@ -13,6 +15,7 @@ import { readPayments } from './credits/statement.js';
 import { partPlaces, readEventParts, readHasCredits, type EventPart } from './credits/queries.js';
 import { readEvents } from './event-view.js';
 import { listSeries, type SeriesPoint } from './operator/queries.js';
+import { includes, monthPeriod } from './period.js';
 import { changeSince, linksOf, toReportView } from './report-view.js';
 import { isOfAll, readCosts, readNarrowing, readReport } from './report.js';
 import type { UsageReport, UsageRequest } from './report.js';
@@ -33,26 +36,35 @@ export async function readExplorer(
   if (!isAll && !product) return { request, product, events: undefined };
   const { key, narrowing: part, isWhole } = await readNarrowing(db.orm, orgId, request, product);
   const ofPart = isWhole ? undefined : part;
-  const [whole, toParts] =
+  const id = accountOf(orgId, request.mode);
+  const [whole, inEffect, toParts] =
     product || !viewer.shows('usage')
       ? []
       : await Promise.all([
           readAll(context, viewer, shown, request, now, { key, part: ofPart }),
-          readWholeParts({ orm: db.orm, clock }, accountOf(orgId, request.mode), shown, request, {
+          isWhole && includes(request.period, now)
+            ? listCurrentUse(db.orm, orgId, { now, livemode: id.livemode, limit: MAX_LIMITED })
+            : [],
+          readWholeParts({ orm: db.orm, clock }, id, shown, request, {
             part: ofPart,
             showsCredits: viewer.shows('credits'),
           }),
         ]);
-  const { unit, total } = whole?.report ?? {};
+  const { unit, total, caps } = whole?.report ?? {};
+  const limits = await readAllLimits(db, id, inEffect ?? [], now.getTime());
   const paid = { period: request.period, credits: isWhole && unit === 'credits' ? total : undefined };
   return {
     request,
     product,
-    payments: await readPayments(db.orm, accountOf(orgId, request.mode), paid, now),
+    payments: await readPayments(db.orm, id, paid, now),
     ...(viewer.shows('usage') &&
       (product
         ? await readProduct(context, viewer, product, request, now)
-        : { ...whole!, parts: [...whole!.parts, ...toParts!(whole!.report)] })),
+        : {
+            ...whole!,
+            report: { ...whole!.report, caps: capsOf([...caps!.nearCap, ...caps!.overCap, ...limits]) },
+            parts: [...whole!.parts, ...toParts!(whole!.report)],
+          })),
     maxProducts: isAll && products.length > MAX_PRODUCTS ? MAX_PRODUCTS : undefined,
     events: viewer.shows('events')
       ? await readEvents(db.orm, orgId, product ? [product] : shown, request, { part, now })
@@ -75,7 +87,10 @@ export async function readAll(
     showsCredits: hasCredits,
   });
   const hasAccount = hasCredits && !chosen.part;
-  return { report, parts, account: hasAccount ? await readAccountView(db.orm, id, now) : undefined };
+  const account = hasAccount ? await readAccountView(db.orm, id, now) : undefined;
+  const end = account?.projection?.end;
+  const isSoon = end && includes(request.period, now) && end < monthPeriod(now).to;
+  return { report, parts, account, creditsEnd: isSoon ? end : undefined };
 }
 
 async function readProduct(
@@ -135,6 +150,8 @@ async function readProduct(
 
 /** Limits of subjects in the card. */
 const SHOWN_LIMITS = 5;
+/** Nearest to their caps. */
+const MAX_LIMITED = 8;
 const MAX_HOLDING_KEYS = 20;
 /** More than the number of values that can have sums in one month. */
 const MAX_PARTS = 2_000;
@@ -151,24 +168,14 @@ async function readHeld(
   const scope = { ...scopeOf(orgId, product, mode), metric };
   const subjects = listed.flatMap(({ id, isOther }) => (id && !isOther ? [id] : []));
   const asked = subject === undefined ? [undefined, ...subjects] : [subject];
+  const named = { ...scope, productSlug: product.slug, productName: product.name, usageMetric: metric };
   const views = await readLimitViews(
     db,
-    asked.map((subject) => ({ ...scope, subject })),
+    asked.map((subject) => ({ ...named, subject })),
     now.getTime(),
   );
-  const limits = asked.flatMap((subject, i) =>
-    views[i]!.map((limit) => ({
-      ...limit,
-      subject,
-      productSlug: product.slug,
-      productName: product.name,
-      usageMetric: metric,
-      cap: toCap({ unitCap: limit.quantity, usedThisMonth: addDecimals(limit.used, limit.held) })!,
-      when: limit.isRolling ? `in the ${inSentence(limit.window)}` : inSentence(limit.window),
-    })),
-  );
   const holds = showsKeys ? await listHolds(db.orm, scope, metric, now, MAX_HOLDING_KEYS) : [];
-  return { limits, holds };
+  return { limits: views.flat(), holds };
 }
 
 /** With all others. */

@@ -11,6 +11,7 @@ import {
   formatShortDay,
   formatUnit,
 } from '../../core/pages/format.js';
+import { DAY_MS } from '../../core/time.js';
 import type { ArchivedEvents } from '../events/event-queries.js';
 import { capsOf } from '../entitlements/caps.js';
 import { addUpProjection, capReachedAt, type Projection } from './projection.js';
@@ -156,6 +157,9 @@ export function toBeforeView<Row>(
   return {
     total: before,
     growth: formatGrowth(total, before),
+    /** A change would mean little: not a whole day of several has passed. */
+    isEarly:
+      same.to < whole.to && same.stepMs === DAY_MS && same.to.getTime() - same.from.getTime() <= DAY_MS,
     when: sayWhen(whole, same.to < whole.to),
     whole: { name: nameBefore(whole), total: totalOf(rows) },
   };

@@ -222,7 +222,7 @@ describe('call counts', () => {
     await service.services.keyUse.flush();
     const text = textOf(await getPage(browser, `${PATH}/${key.id}`));
     expect(text).toMatch(
-      /Accepted 1 .*Refused: key ended 3 .*Refused: missing scope 2 .*Refused: rate limit 0 /,
+      /Accepted 1 .*Refused: key revoked or expired 3 .*Refused: missing scope 2 .*Refused: rate limit 0 /,
     );
     const [row] = await database.db.orm.select().from(apiKeys).where(eq(apiKeys.id, key.id));
     expect(row!.lastUsedAt).not.toBeNull();

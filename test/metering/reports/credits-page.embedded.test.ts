@@ -229,6 +229,10 @@ describe('the credits page', () => {
     const month = readText((await browser.get('/dashboard/usage?range=month', html)).text);
     const [, calls, credits] = /By the end of the month ≈ ([\d.,]+) ≈ ([\d.,]+) credits/.exec(month) ?? [];
     expect(Number(credits) / Number(calls)).toBeCloseTo(0.5, 1);
+    const warning = 'At this pace, credits run out around';
+    const overview = async () => readText((await browser.get('/dashboard', html)).text);
+    for (const text of [month, await overview()])
+      expect(text).toContain(`${warning} ${day(13).slice(0, -5)}.`);
     expect(await open()).toMatch(/Burned in the 7 days before today 10 Tokens At/);
     await send(10);
     expect(await open()).toMatch(/Burned in the 7 days before today 10 Tokens ; today 5 so far/);
@@ -241,14 +245,13 @@ describe('the credits page', () => {
       expiresAt: new Date(service.clock.now() + 4 * DAY_MS).toISOString(),
     });
     expect(await open()).toContain(`lasts until about ${day(16.75)}.`);
+    expect(await overview()).not.toContain(warning);
     await give('many', { amount: 100_000 });
     expect(await open()).toContain('the balance lasts for more than a year.');
     const startsAt = new Date(service.clock.now() + DAY_MS);
     await give('next', { amount: 2_000, startsAt: startsAt.toISOString() });
     const refill = `, with 2,000 more on ${day(1).slice(0, -5)}`;
-    expect(readText((await browser.get('/dashboard', html)).text)).toContain(
-      `until more than a year from now${refill}`,
-    );
+    expect(await overview()).toContain(`for more than a year${refill}`);
     await give('other', { amount: 5, productSlugs: [(await scene()).product.slug] });
     expect(await open()).toContain('the balance lasts for more than a year.');
   });

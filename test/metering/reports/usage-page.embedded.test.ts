@@ -93,6 +93,7 @@ describe('the numbers', () => {
     );
     const summed = textOf((await open('?sum=1')).text);
     expect(summed).toContain('calls by day, cumulative, March 2031');
+    expect(textOf(summed)).toContain('calls , cumulative Download CSV');
     expect(summed).toContain(`15 Mar 2031 9,007,199,254,740,991.30000000000000000001`);
   });
 
@@ -616,7 +617,9 @@ it('of all products warns of a product near its cap, and its row has the share',
   expect(page).toContain('90.0% of the cap');
   expect(textOf((await open(`?product=${product.slug}`)).text)).toMatch(warning);
   for (const range of ['day', 'last7', 'last30', 'custom&from=2031-03-01&to=2031-03-15']) {
-    expect(textOf((await open(`?range=${range}`)).text)).toMatch(warning);
+    const whole = textOf((await open(`?range=${range}`)).text);
+    expect(whole).toMatch(warning);
+    expect(whole).toContain('90.0% of March’s cap');
     const own = textOf((await open(`?product=${product.slug}&range=${range}`)).text);
     expect(own).toMatch(warning);
     expect(own).toContain('Left 1 of 10 this month, 90.0% used');
@@ -637,7 +640,7 @@ it('of all products warns of a product whose pace leads above its cap', async ()
 });
 
 it('of a product near the limit of a subject warns of it, and the subject’s row and the limits show it', async () => {
-  const { db, orgId, open, product, key } = await arrive();
+  const { db, orgId, browser, open, product, key } = await arrive();
   await db.orm
     .update(products)
     .set({ subjectsSince: new Date(0) })
@@ -660,7 +663,7 @@ it('of a product near the limit of a subject warns of it, and the subject’s ro
   expect(calm).not.toMatch(/Near the limit|10 in the rolling/);
   await send('ben', 9);
   const page = (await open()).text;
-  expect(textOf(page)).toContain('Near the limit: ben has 1 of 10 calls left in the rolling 7 days.');
+  expect(textOf(page)).toContain('Near the limit: ben has used 9 of 10 calls in the rolling 7 days; 1 left.');
   expect(page).toMatch(
     /product=[^"]*&amp;subject=ben[^"]*"><bdi>ben<[^]*data-tone="warn">9 of 10 in the rolling 7/,
   );
@@ -669,10 +672,18 @@ it('of a product near the limit of a subject warns of it, and the subject’s ro
   const both = /Current limits .* ben , rolling 7 days: 9 used .* ada , rolling 7 days: 3 used/;
   for (const range of ['day', 'last7', 'month'])
     expect(textOf((await open(`?range=${range}`)).text)).toMatch(both);
+  // Over all products and on the Overview, too.
+  await grant(db, orgId, (await createProduct(db)).id);
+  const ofBen = 'Near the limit: ben has used 9 of 10 calls in the rolling 7 days; 1 left.';
+  expect(textOf((await open('?range=last7')).text)).toContain(ofBen);
   const days = '?range=custom&from=2031-03-13&to=2031-03-14';
-  expect(textOf((await open(days)).text)).not.toMatch(/Near the limit/);
+  for (const query of [days, `${days}&product=${product.slug}`])
+    expect(textOf((await open(query)).text)).not.toMatch(/Near the limit/);
+  const overview = textOf((await browser.get('/dashboard', html)).text);
+  expect(overview).toContain(ofBen);
+  expect(overview).toContain('ben : 1 left of 10, rolling 7 days');
   await send('ben', 2);
-  expect(textOf((await open('?subject=ben')).text)).toContain(
+  expect(textOf((await open(`?product=${product.slug}&subject=ben`)).text)).toContain(
     'Over the limit: ben is 1 call above its limit of 10 in the rolling 7 days. Events are still recorded.',
   );
 });
@@ -918,11 +929,9 @@ describe('all products', () => {
     expect(narrow).toContain('Only usage with API key: the runtime × (remove)');
     expect(narrow).toContain('Credits burned 7 ');
     expect(narrow).not.toMatch(/Credits left|By subject|Statement/);
-    expect(narrow).toContain(
-      `One product combines an API key with subjects: ${product.name} with this filter .`,
-    );
+    expect(narrow).toContain(`To filter by key and subject together, choose one product: ${product.name} .`);
     expect(hrefOf(ofKey.text, product.name)).toMatch(new RegExp(`product=${product.slug}.*key=${key.id}`));
-    expect(text).not.toContain('One product combines');
+    expect(text).not.toContain('To filter by key');
     expect(ofKey.text).toMatch(/data-label="15 Mar 2031: 7 credits/);
     expect(narrow).toMatch(new RegExp(`${product.name} 2 calls 7 100\\.0% By API key`));
     expect(narrow).toMatch(
@@ -943,7 +952,7 @@ describe('all products', () => {
     expect(ofAda).toMatch(/Only usage with Subject: ada × \(remove\) .*Credits burned 7 /);
     expect(ofAda).toContain('By subject Name Credits Events Share of credits ben 8 1 53.3% ada 7 2 46.7%');
     expect(ofAda).not.toContain('By API key');
-    expect(ofAda).toContain('One product combines an API key with subjects');
+    expect(ofAda).toContain('To filter by key and subject together');
     expect(await csvOf(`${path}?by=subject`)).toContainEqual(
       expect.objectContaining({ product: product.slug, subject: 'ada', quantity: '2', credits: '7' }),
     );
@@ -972,7 +981,7 @@ describe('all products', () => {
     expect([both.status, textOf(both.text)]).toEqual([
       400,
       expect.stringMatching(
-        /Cannot be combined with an API key over all products.* Only usage with API key: the runtime × \(remove\) Subject: ada × \(remove\) One product combines/,
+        /Cannot be combined with an API key over all products.* Only usage with API key: the runtime × \(remove\) Subject: ada × \(remove\) To filter by key/,
       ),
     ]);
     // A filter that only one product has ends with it.
