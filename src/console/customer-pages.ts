@@ -5,7 +5,7 @@ import { toAddress, type Query } from '../core/pages/address.js';
 import { beginsWord } from '../core/reference/search.js';
 import { sendCsv, type CsvCell } from '../core/pages/csv.js';
 import { parseQueryForm, readQuery, tryQuery, type FormFields } from '../core/pages/form.js';
-import { formatDecimal } from '../core/pages/format.js';
+import { formatDecimal, inSentence } from '../core/pages/format.js';
 import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { listCustomers, type CustomerFilter, ownSignals } from './customer-queries.js';
 import type { CustomerColumn, CustomerSummary, SortedFacts, Tile } from './customer-summary.js';
@@ -86,17 +86,23 @@ function createList(deps: CustomerDeps, readAll: ReadAll) {
     const [empty, ...others] = [
       filter.search && `No customers match “${filter.search}”`,
       id === 'archived' && 'No archived customers',
-      ...[signal, plan].map((chosen) => chosen && `No customers under “${chosen.label}”`),
+      signal && `No customers ${signal.isState ? 'are' : 'with'} ${inSentence(signal.label)}`,
+      plan && `No customers under “${plan.label}”`,
     ].filter(Boolean);
     const ranks = column === 'name' ? undefined : toRanks(facts, column, sort !== column);
     const compare = compareKeys(sort !== column);
+    const word = filter.search?.toLowerCase();
+    const isNamed = ({ slug: own, name }: { slug: string; name: string }) =>
+      Number(sort === FIRST && word !== undefined && `${own}\n${name}`.toLowerCase().includes(word));
     async function read(range: { offset: number; limit: number }, withTrends: boolean) {
-      const order = { isReversed: sort === '-name', ranks };
+      const order = { isReversed: sort === '-name', isNamedFirst: sort === FIRST, ranks };
       const { customers, hasMore } = await listCustomers(db.orm, clock.now(), filter, { ...range, ...order });
       const views = await toCustomerViews(deps, customers, { older: facts, withTrends });
       // The order agrees with the rows, although older figures, or none, chose them.
       const rows =
-        column === 'name' ? views : views.toSorted((a, b) => compare(a.keys[column], b.keys[column]));
+        column === 'name'
+          ? views
+          : views.toSorted((a, b) => isNamed(b) - isNamed(a) || compare(a.keys[column], b.keys[column]));
       return { rows, hasMore };
     }
     const shown = { search: filter.search, signal: id, plan: plan?.value };
@@ -149,6 +155,7 @@ function addList(router: Router, deps: CustomerDeps, readAll: ReadAll): void {
         toTiles(summaries, all).map(({ query: asked, ...tile }) => ({
           ...tile,
           href: toAddress(CONSOLE, asked),
+          sorts: asked.sort !== undefined,
           isCurrent: toAddress(CONSOLE, asked) === toAddress(CONSOLE, { ...query, page: undefined }),
         })),
       readAt: all && new Date(all.atMs),

@@ -18,6 +18,8 @@ export interface Signal {
   /** The query parameter `signal`. */
   id: string;
   label: string;
+  /** Customers are it, like “Near a cap”. Otherwise, they have it. */
+  isState?: true;
   /** The list begins with the highest. */
   urgency: 0 | 1 | 2 | 3;
   /** Shows the cause; relative to the customer's page. */
@@ -63,6 +65,8 @@ export interface CustomerRange {
   limit: number;
   /** By name, from Z to A. */
   isReversed?: boolean;
+  /** Customers whose own name or slug the search matches come before those that it finds by others. */
+  isNamedFirst?: boolean;
   /** Lowest first, then customers without a rank. Within a rank, by name. */
   ranks?: { ids: readonly string[]; ranks: readonly number[] } | undefined;
 }
@@ -71,7 +75,7 @@ export const listCustomers = async (
   orm: Orm,
   nowMs: number,
   { search, found, ids, isOnPlan = sql`true`, state }: CustomerFilter,
-  { offset = 0, limit, ranks, isReversed }: CustomerRange,
+  { offset = 0, limit, ranks, isReversed, isNamedFirst }: CustomerRange,
 ): Promise<{ customers: Customer[]; hasMore: boolean }> => {
   const isListed = ids ? sql`o.id = any (${textArray(ids)}::uuid[])` : sql`true`;
   const ranked =
@@ -81,7 +85,7 @@ export const listCustomers = async (
     orm,
     nowMs,
     sql`${ranked ?? sql``} where ${isListed} and ${isOnPlan} and ${isInState(state)} and ${matches(search, found)}
-      order by ${ranked ? sql`r.rank nulls last,` : sql``} ${byName(isReversed)} offset ${offset} limit ${limit + 1}`,
+      order by ${search !== undefined && isNamedFirst ? sql`${isNamed(search)} desc,` : sql``} ${ranked ? sql`r.rank nulls last,` : sql``} ${byName(isReversed)} offset ${offset} limit ${limit + 1}`,
   );
   return { customers: rows.slice(0, limit), hasMore: rows.length > limit };
 };
@@ -99,11 +103,13 @@ export const findCustomer = async (orm: Orm, nowMs: number, slug: string): Promi
 const isInState = (state: CustomerFilter['state']): SQL =>
   state === 'all' ? sql`true` : sql`o.archived_at is ${sql.raw(state === 'archived' ? 'not null' : 'null')}`;
 
+const isNamed = (search: string) => containsText(search, sql`o.slug`, sql`o.name`);
+
 function matches(search: string | undefined, found: readonly string[] = []): SQL {
   if (search === undefined) return sql`true`;
   const isMembers = sql`o.id in (
     select m.org_id from users u join memberships m on m.user_id = u.id where u.email like ${toPattern(search.toLowerCase())})`;
-  return sql`(${containsText(search, sql`o.slug`, sql`o.name`)} or ${isMembers} or o.id = any (${textArray(found)}::uuid[]))`;
+  return sql`(${isNamed(search)} or ${isMembers} or o.id = any (${textArray(found)}::uuid[]))`;
 }
 
 export const listFailures = (orm: Orm, orgId: string, limit: number) =>

@@ -102,6 +102,13 @@ describe('the list of customers', () => {
       expect([search, slugsOn(text)]).toEqual([search, [acme.slug]]);
       expect(text).not.toContain('<b>');
     }
+    // Those that it finds by an owner come after those that it names.
+    const named = await createOrganization(db, { name: `Zz ${email}` });
+    expect(slugsOn(await open(`/console?search=${encodeURIComponent(email.slice(0, 6))}`))).toEqual([
+      named.slug,
+      acme.slug,
+    ]);
+    await db.orm.delete(organizations).where(eq(organizations.id, named.id));
     for (const search of ['\\', '100\\', 'zz.example', "' or 1=1 --"])
       expect(slugsOn(await open(`/console?search=${encodeURIComponent(search)}`))).toEqual([]);
   });
@@ -258,8 +265,12 @@ describe('the list of customers', () => {
     expect((await open('/console?search=a')).split('id="field-search"')[0]).not.toContain(
       'class="figure" aria-current',
     );
+    expect(nearPage).not.toContain('data-tone="warn" data-sorts');
+    expect(await open('/console?sort=-month')).toMatch(
+      /data-sorts aria-current="true" href="\/console\?sort=-month"/,
+    );
     const near = slugsOn(nearPage);
-    expect(figure('Near a cap')).toEqual(['/console?signal=near', String(near.length)]);
+    expect(figure('Near a cap or limit')).toEqual(['/console?signal=near', String(near.length)]);
     expect(figure('Webhooks failing')).toEqual(['/console?signal=webhooks', '1']);
     expect(figure('Credits this month')[0]).toBe('/console?sort=-month');
     const rows = await database.db.orm.select().from(organizations);
@@ -296,7 +307,7 @@ describe('the list of customers', () => {
     expect(shown.toSorted((a, b) => reversed.indexOf(a) - reversed.indexOf(b))).toEqual(shown);
     expect(page).toContain('2 webhooks failing');
     expect(page).toMatch(/<option value="" selected>\s*Attention ↓/);
-    expect(await open('/console?sort=-share')).toMatch(/<option value="-share" selected>\s*Share of cap ↓/);
+    expect(await open('/console?sort=-share')).toMatch(/<option value="-share" selected>\s*Cap or limit ↓/);
     const rows = await db.orm.select().from(webhookEndpoints);
     const count = new Set(rows.filter((row) => row.disabledReason !== null).map(({ orgId }) => orgId)).size;
     expect(page).toMatch(new RegExp(`Webhooks failing</span>\\s*<span class="figure-number">${count}<`));
@@ -389,12 +400,68 @@ describe('the list of customers', () => {
     expect(slugsOn(older)).not.toContain(late.slug);
     // The figures above agree with the rows.
     const nearOn = (page: string) =>
-      Number(/figure-label">Near a cap<\/span>\s*<span [^>]*>(\d+)/.exec(page)![1]);
+      Number(/figure-label">Near a cap or limit<\/span>\s*<span [^>]*>(\d+)/.exec(page)![1]);
     await database.db.orm.update(usageTotals).set({ quantity: '1' }).where(eq(usageTotals.orgId, near.id));
     expect(nearOn(await open(`/console?search=${near.slug}`))).toBe(nearOn(older) - 1);
     release();
     const newer = await openLater('/console?signal=near');
     expect(slugsOn(newer)).toContain(late.slug);
+  });
+
+  it('shows which customers are near or over a limit, of all usage or of one subject', async () => {
+    const { db, clock } = service.context;
+    const week = { window: 'P7D', enforcement: 'warn' } as const;
+    const terms = {
+      calm: [{ ...week, quantity: '100' }],
+      near: [
+        { ...week, quantity: '10' },
+        { ...week, quantity: '100' },
+      ],
+      over: [{ window: 'calendar_month', enforcement: 'warn', quantity: '7' }],
+      subject: [{ ...week, quantity: '6', per: 'subject' }],
+      subjects: [{ ...week, quantity: '8', per: 'subject' }],
+    } as const;
+    const made = new Map<string, Awaited<ReturnType<typeof customer>>>();
+    for (const [name, limits] of Object.entries(terms)) {
+      const one = await customer({ cap: '1000' });
+      await db.orm
+        .update(products)
+        .set({ subjectsSince: new Date(0) })
+        .where(eq(products.id, one.product.id));
+      await db.orm
+        .update(entitlements)
+        .set({ limits: [...limits] })
+        .where(eq(entitlements.orgId, one.id));
+      const { secret } = await createKey(db, one.id);
+      for (const [subject, quantity] of [
+        ['app', 5],
+        ['web', 3],
+      ] as const) {
+        const event = usageEvent(one.product.slug, subject, { quantity, subject });
+        expect((await sendUsage(service.url, secret, [event])).status).toBe(202);
+      }
+      made.set(name, one);
+    }
+    const slugOf = (name: string) => made.get(name)!.slug;
+    const all = [...made.keys()];
+    const nears = slugsOn(await openLater('/console?signal=near'));
+    expect(all.filter((name) => nears.includes(slugOf(name)))).toEqual(['near', 'over', 'subject']);
+    const overs = slugsOn(await open('/console?signal=over'));
+    expect(all.filter((name) => overs.includes(slugOf(name)))).toEqual(['over']);
+    const row = await open(`/console?search=${slugOf('subject')}`);
+    expect(row).toMatch(
+      /<span>83\.3%<\/span>[^]*83\.3% of the limit used[^]*<bdi>app, \w+ 7\u00a0days<\/bdi>/,
+    );
+    const ofSubject = made.get('subject')!;
+    expect(await open(`/console/customers/${ofSubject.slug}`)).toContain(
+      `/entitlement?product=${ofSubject.product.slug}">Near a limit</a>`,
+    );
+    // Ended terms limit nothing.
+    await db.orm
+      .update(entitlements)
+      .set({ endsAt: new Date(clock.now()) })
+      .where(eq(entitlements.orgId, ofSubject.id));
+    expect(await open(`/console/customers/${ofSubject.slug}`)).not.toContain('>Near a limit</a>');
   });
 
   it('is sorted by each column in both directions, with customers that lack it last', async () => {
@@ -461,7 +528,7 @@ describe('the list of customers', () => {
       '',
     ]);
     expect(file.text).toContain(
-      `"${a}","sorted b",,,"Near a cap; No owner",,0.5,2,0.95,"${full.product.slug}",99.5,,`,
+      `"${a}","sorted b",,,"Near a cap; No owner",,0.5,2,0.95,"${full.product.slug}",,,99.5,,`,
     );
     const soon = await open('/console?search=sorted&signal=soon');
     expect(slugsOn(soon)).toEqual([b]);
@@ -576,7 +643,11 @@ describe('the list of customers', () => {
       expect(await open(`/console?${query}`)).toContain(`<h2>${words}</h2>`);
     await database.db.orm.delete(webhookEndpoints);
     expect(await openLater('/console?signal=webhooks')).toContain(
-      '<h2>No customers under “Webhooks failing”</h2>',
+      '<h2>No customers with webhooks failing</h2>',
+    );
+    await database.db.orm.delete(entitlements);
+    expect(await openLater('/console?signal=near')).toContain(
+      '<h2>No customers are near a cap or limit</h2>',
     );
   });
 

@@ -11,6 +11,7 @@ import {
   formatRounded,
   formatShare,
   formatShortDay,
+  inSentence,
   toNamedOptions,
 } from '../../core/pages/format.js';
 import type { Context } from '../../core/http/context.js';
@@ -20,6 +21,7 @@ import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js'
 import { accountOf } from '../credits/statements.js';
 import { readUseTrends, toUseTrend } from '../dashboard/overview.js';
 import { toCap } from '../entitlements/caps.js';
+import { readFullestLimits, type FullestLimit } from '../entitlements/limit-queries.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { readSubjectLimits } from '../entitlements/pages.js';
 import { listCurrentUse } from '../events/current-use.js';
@@ -34,16 +36,21 @@ import { paceRange, project, type ProjectedGrant } from '../reports/credits/view
 import { addMonths, parsePeriod } from '../reports/period.js';
 import { listMoments } from './customer-moments.js';
 import { newCustomer } from './plan-pages.js';
+import { nameWindow } from '../window-name.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
 const SOON_DAYS = 7;
 const SILENT_DAYS = 14;
 
+/** Five-minute sums by subject read for each limit: for a page's rows, and for the figures of all customers. */
+const SHOWN_SUMS = 100_000;
+const COUNTED_SUMS = 5_000;
+
 export const customerSummary: CustomerSummary = {
   columns: [
     { id: 'plan', label: 'Plan' },
     { id: 'month', label: 'This month', isNumber: true, isLargestFirst: true },
-    { id: 'share', label: 'Share of cap', isLargestFirst: true },
+    { id: 'share', label: 'Cap or limit', isLargestFirst: true },
     { id: 'left', label: 'Credits left', isNumber: true },
     { id: 'end', label: 'Runs out' },
     { id: 'last', label: 'Last event', isLargestFirst: true },
@@ -55,17 +62,19 @@ export const customerSummary: CustomerSummary = {
     'events_this_month',
     'share_of_cap',
     'share_of_cap_product',
+    'share_of_limit',
+    'share_of_limit_product',
     'credits_left',
     'runs_out',
     'last_event',
   ],
   header: 'metering/console/customer-figures',
   signals: [
-    { id: 'credits', label: 'Out of credits', path: '/credits', urgency: 3 },
-    { id: 'soon', label: 'Running out soon', path: '/credits', urgency: 3 },
-    { id: 'near', label: 'Near a cap', path: '', urgency: 2 },
-    { id: 'over', label: 'Over a cap', path: '', urgency: 3 },
-    { id: 'trial', label: `Trial over, or ends within ${SOON_DAYS} days`, path: '/plan', urgency: 1 },
+    { id: 'credits', label: 'Out of credits', isState: true, path: '/credits', urgency: 3 },
+    { id: 'soon', label: 'Running out soon', isState: true, path: '/credits', urgency: 3 },
+    { id: 'near', label: 'Near a cap or limit', isState: true, path: '', urgency: 2 },
+    { id: 'over', label: 'Over a cap or limit', isState: true, path: '', urgency: 3 },
+    { id: 'trial', label: `Trial over, or within ${SOON_DAYS} days of its end`, path: '/plan', urgency: 1 },
     { id: 'silent', label: `No events for ${SILENT_DAYS} days`, path: '/keys', urgency: 0 },
     { id: 'stripe', label: 'Shared Stripe customer', path: '', urgency: 1 },
   ],
@@ -81,10 +90,19 @@ export const customerSummary: CustomerSummary = {
         : sql`o.id in (select org_id from organization_plans where plan = ${plan} and ended_at is null)`,
   },
   async read({ shards }, nowMs, orgIds, withTrends) {
+    const now = new Date(nowMs);
+    const asked = [textArray(orgIds), now.toISOString(), withTrends ? SHOWN_SUMS : COUNTED_SUMS];
     const groups = await Promise.all(
-      shards.groups.map((group) => group.select<FactsRow>((t) => selectFacts(t, nowMs, orgIds, withTrends))),
+      shards.groups.map(async (group) => {
+        const [rows, limits] = await Promise.all([
+          group.select<FactsRow>((t) => selectFacts(t, nowMs, orgIds, withTrends)),
+          group.run<FullestLimit>(readFullestLimits, asked),
+        ]);
+        const limitOf = new Map(limits.map((limit) => [limit.orgId, limit]));
+        return rows.map((row) => [row.orgId, toFacts(row, limitOf.get(row.orgId), now)] as const);
+      }),
     );
-    return new Map(groups.flat().map((row) => [row.orgId, toFacts(row, new Date(nowMs))]));
+    return new Map(groups.flat());
   },
   tiles(facts) {
     const count = (signal: string) => String(facts.filter(({ signals }) => signals.includes(signal)).length);
@@ -92,7 +110,7 @@ export const customerSummary: CustomerSummary = {
     const month = formatRounded(burned.reduce((sum, credits) => sum + credits, 0));
     return [
       { label: 'Credits this month', value: month, query: { sort: '-month' } },
-      { label: 'Near a cap', value: count('near'), query: { signal: 'near' }, tone: 'warn' },
+      { label: 'Near a cap or limit', value: count('near'), query: { signal: 'near' }, tone: 'warn' },
       { label: 'Running out soon', value: count('soon'), query: { signal: 'soon' }, tone: 'bad' },
     ];
   },
@@ -220,23 +238,23 @@ const sharers = (orgId: SQL, t: GroupTables = wholeTables): SQL =>
     join ${t('organizations')} other on other.stripe_customer_id = own.stripe_customer_id and other.id <> own.id
     where own.id = ${orgId}`;
 
-function toFacts(row: FactsRow, now: Date): CustomerFacts {
+function toFacts(row: FactsRow, fullest: FullestLimit | undefined, now: Date): CustomerFacts {
   const { use, burned, lastEvent, days } = row;
   const plan = row.plan?.name;
-  const tightest = use ? toCap({ unitCap: use.cap, usedThisMonth: use.used }) : undefined;
-  const share = tightest && (tightest.share === Infinity ? 1 : tightest.share);
+  const caps = toCaps(use, fullest);
+  const tightest = caps.toSorted((a, b) => b.share - a.share)[0];
+  const share = tightest && toKey(tightest);
   const credits = toCredits(row, now);
   const last = lastEvent === null ? undefined : new Date(lastEvent);
   const trial = row.plan?.trialEndsAt ? toTrial(new Date(row.plan.trialEndsAt), now) : undefined;
   const silentSince = now.getTime() - SILENT_DAYS * DAY_MS;
   const isSilent = use !== null && (last ?? new Date(row.createdAt)).getTime() <= silentSince;
   const isSoon = credits?.end !== undefined && credits.end.getTime() - now.getTime() < SOON_DAYS * DAY_MS;
-  const capPath = `/entitlement?product=${use?.slug ?? ''}`;
   const signals = {
     credits: credits?.isOut,
     soon: isSoon,
-    near: tightest?.isNear || tightest?.isOver,
-    over: tightest?.isOver,
+    near: caps.some(({ isNear, isOver }) => isNear || isOver),
+    over: caps.some(({ isOver }) => isOver),
     trial: trial?.isSoon,
     silent: isSilent,
     stripe: row.isSharing,
@@ -260,8 +278,10 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       ...toFlag('bad', credits?.isOut, 'Out of credits', '/credits'),
       ...toFlag('bad', isSoon && !credits?.isOut, 'Credits run out soon', '/credits'),
       ...toFlag('warn', row.isSharing, 'Shared Stripe customer', '/settings'),
-      ...toFlag('bad', signals.over, 'Over a cap', capPath),
-      ...toFlag('warn', tightest?.isNear, 'Near a cap', capPath),
+      ...caps.flatMap(({ isOver, isNear, kind, slug }) => [
+        ...toFlag('bad', isOver, `Over a ${kind}`, `/entitlement?product=${slug}`),
+        ...toFlag('warn', isNear, `Near a ${kind}`, `/entitlement?product=${slug}`),
+      ]),
       ...toFlag('warn', trial?.isSoon, trial?.flag ?? '', '/plan'),
       ...toFlag('warn', isSilent && last, last ? `No events for ${daysOf(last, now)} days` : '', '/keys'),
       ...toFlag('info', use && !last, 'No events yet', '/keys'),
@@ -271,8 +291,10 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       plan ?? null,
       credits ? new ExactNumber(burned) : null,
       use?.events ?? 0,
-      share ?? null,
-      share === undefined ? null : use!.slug,
+      ...['cap', 'limit'].flatMap((kind) => {
+        const own = caps.find((one) => one.kind === kind);
+        return own ? [toKey(own), own.slug] : [null, null];
+      }),
       credits ? new ExactNumber(credits.balance) : null,
       credits?.end ?? null,
       last ?? null,
@@ -282,7 +304,8 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
       trial,
       use,
       share,
-      percent: use && use.cap !== null && formatShare(use.used, use.cap),
+      percent: tightest && formatShare(tightest.used, tightest.unitCap),
+      tightest,
       burned,
       growth: formatGrowth(burned, row.burnedBefore ?? '0'),
       isEarly: now.getUTCDate() === 1,
@@ -295,6 +318,18 @@ function toFacts(row: FactsRow, now: Date): CustomerFacts {
     },
   };
 }
+
+function toCaps(use: FactsRow['use'], limit: FullestLimit | undefined) {
+  const cap = use && toCap({ unitCap: use.cap, usedThisMonth: use.used });
+  const ofLimit = limit && toCap({ unitCap: limit.quantity, usedThisMonth: limit.used })!;
+  const name = limit && `${limit.subject ?? limit.name}, ${inSentence(nameWindow(limit.window))}`;
+  return [
+    ...(cap ? [{ ...cap, kind: 'cap', slug: use.slug, name: use.name }] : []),
+    ...(ofLimit ? [{ ...ofLimit, kind: 'limit', slug: limit.slug, name }] : []),
+  ];
+}
+
+const toKey = ({ share }: { share: number }): number => (share === Infinity ? 1 : share);
 
 const daysOf = (from: Date, to: Date): number => Math.floor((to.getTime() - from.getTime()) / DAY_MS);
 

@@ -36,11 +36,17 @@ cross join lateral (
 const rollingStart = (now: string): string =>
   `${now} - make_interval(secs => extract(epoch from l.name::interval)::float8)`;
 
-/** Like `limitUsage`, for a row with a subject. Windows start at multiples of five minutes, rounded outward. */
-export const subjectUsage = (t: Names, row: string, now: string): string => `${declaredLimits(row, now, {
+const perSubject = (now: string) => ({
   condition: `l ->> 'per' = 'subject'`,
   since: `date_bin('5 minutes', ${rollingStart(now)}, timestamptz '2000-01-01 00:00:00+00')`,
-})}
+});
+
+/** Like `limitUsage`, for a row with a subject. Windows start at multiples of five minutes, rounded outward. */
+export const subjectUsage = (
+  t: Names,
+  row: string,
+  now: string,
+): string => `${declaredLimits(row, now, perSubject(now))}
 cross join lateral (
   select coalesce(sum(quantity) filter (where v.until is null or slot < v.until), 0) as used,
     coalesce(sum(quantity) filter (where slot >= v.until), 0) as ahead
@@ -267,6 +273,46 @@ cross join lateral (
   order by slot
   limit 1
 ) s`,
+};
+
+/** Of those in effect, the fullest of each Organization. A limit per subject counts for the one with the largest sum. */
+export interface FullestLimit extends Record<
+  'orgId' | 'slug' | 'name' | 'window' | 'quantity' | 'used',
+  string
+> {
+  subject: string | null;
+}
+
+/** Live. $1 orgs, $2 now, $3 newest five-minute sums to read for each limit per subject */
+export const readFullestLimits: Template = {
+  name: 'limits_read_fullest',
+  text: (t) => `
+${t.with} s as materialized (
+  select e.org_id, e.product_id, true as livemode, p.usage_metric as metric, p.slug, p.name, e.limits
+  from unnest($1::uuid[]) as d (org_id)${t.held}
+  join ${t('entitlements')} e on e.org_id = d.org_id and e.limits is not null and e.kind = 'live'
+    and e.starts_at <= $2::timestamptz and (e.ends_at is null or e.ends_at > $2::timestamptz)
+  join ${t('products')} p on p.id = e.product_id and p.archived_at is null
+)
+select distinct on (f.org_id) f.org_id::text as "orgId", f.slug, f.name, f."window", f.subject, trim_scale(f.quantity)::text as quantity,
+  trim_scale(f.used)::text as used
+from (
+  select s.org_id, s.slug, s.name, l.name as "window", null as subject, l.quantity, u.used + u.ahead + h.held as used
+  from s
+  cross join lateral ${heldFor(t, 's', '$2::timestamptz')} h${limitUsage(t, 's', '$2::timestamptz')}
+  union all
+  select s.org_id, s.slug, s.name, l.name, u.subject, l.quantity, u.used
+  from s${declaredLimits('s', '$2::timestamptz', perSubject('$2::timestamptz'))}
+  cross join lateral (
+    select subject, sum(quantity) as used from (
+      select subject, quantity from ${t('usage_subjects')}
+      where org_id = s.org_id and product_id = s.product_id and livemode = s.livemode and slot >= v.since and metric = s.metric
+      order by slot desc limit $3::int
+    ) newest
+    group by subject order by 2 desc, 1 limit 1
+  ) u
+) f
+order by f.org_id, case when f.quantity = 0 then sign(f.used) * 1e30 else f.used / f.quantity end desc, f.used desc, f.slug`,
 };
 
 interface FreeQuestion {
