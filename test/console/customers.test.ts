@@ -270,7 +270,7 @@ describe('the list of customers', () => {
       /data-sorts aria-current="true" href="\/console\?sort=-month"/,
     );
     const near = slugsOn(nearPage);
-    expect(figure('Near a cap or limit')).toEqual(['/console?signal=near', String(near.length)]);
+    expect(figure('Near cap or limit')).toEqual(['/console?signal=near', String(near.length)]);
     expect(figure('Webhooks failing')).toEqual(['/console?signal=webhooks', '1']);
     expect(figure('Credits this month')[0]).toBe('/console?sort=-month');
     const rows = await database.db.orm.select().from(organizations);
@@ -400,7 +400,7 @@ describe('the list of customers', () => {
     expect(slugsOn(older)).not.toContain(late.slug);
     // The figures above agree with the rows.
     const nearOn = (page: string) =>
-      Number(/figure-label">Near a cap or limit<\/span>\s*<span [^>]*>(\d+)/.exec(page)![1]);
+      Number(/figure-label">Near cap or limit<\/span>\s*<span [^>]*>(\d+)/.exec(page)![1]);
     await database.db.orm.update(usageTotals).set({ quantity: '1' }).where(eq(usageTotals.orgId, near.id));
     expect(nearOn(await open(`/console?search=${near.slug}`))).toBe(nearOn(older) - 1);
     release();

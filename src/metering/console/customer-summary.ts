@@ -110,7 +110,7 @@ export const customerSummary: CustomerSummary = {
     const month = formatRounded(burned.reduce((sum, credits) => sum + credits, 0));
     return [
       { label: 'Credits this month', value: month, query: { sort: '-month' } },
-      { label: 'Near a cap or limit', value: count('near'), query: { signal: 'near' }, tone: 'warn' },
+      { label: 'Near cap or limit', value: count('near'), query: { signal: 'near' }, tone: 'warn' },
       { label: 'Running out soon', value: count('soon'), query: { signal: 'soon' }, tone: 'bad' },
     ];
   },
