@@ -160,8 +160,8 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
   const valueOfYes = settlement.state === 'void' ? null : (booked ?? reported);
   const [fees, cashChange] = [BigInt(settlement.fees), BigInt(settlement.cashChange)];
   const paid = BigInt(settlement.cost) + fees;
-  const isPaid = ['finalized', 'void'].includes(settlement.state) && !settlement.isCorrection;
-  const isExpected = cashChange === 0n && !isPaid;
+  const { isCorrection } = settlement;
+  const isExpected = !['finalized', 'void'].includes(settlement.state) && !isCorrection;
   const expected =
     valueOfYes === null ? null : valueOf(side === 'yes' ? valueOfYes : DOLLAR - valueOfYes, contracts);
   const moved = isExpected ? expected : cashChange;
@@ -169,7 +169,7 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
     market: toMarketView({ ...name, side }),
     at: new Date(settlement.at),
     state: states[settlement.state],
-    isCorrection: settlement.isCorrection && cashChange !== 0n,
+    isCorrection,
     why: { short: outcomeOf(settlement, valueOfYes), full: whyOf(settlement, valueOfYes, name) },
     held: `${contracts} ${side.toUpperCase()}`,
     paid,
@@ -178,7 +178,7 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
     isExpected,
     /** Null if unknown. */
     moved,
-    result: moved !== null && (isExpected || isPaid) ? moved - paid : moved,
+    result: moved === null || isCorrection ? moved : moved - paid,
   };
 }
 

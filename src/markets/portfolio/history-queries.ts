@@ -75,25 +75,24 @@ export type SettlementEventPosition = Pick<SettlementEventRow, 'at' | 'ticker' |
 
 type SettlementFilter = Pick<OrderFilter, 'mode' | 'seriesTickers' | 'from' | 'until'>;
 
-/** A successor replaces a provisional event, so each settlement is one row. */
+/** A successor replaces a provisional event, and confirming a payout is none, so each settlement is one row. */
 const selectSettlements = (orgId: string, { mode, seriesTickers, from, until }: SettlementFilter) => sql`
-  select ticker, o.label, n, state, value::text, temperature, side, contracts::float8, cost::text, o.fees::text, cash_change::text as "cashChange", ${timeText(sql`at`)} as at,
-    exists (
-      select from trading_settlements e
-      where e.org_id = s.org_id and e.mode = s.mode and e.ticker = s.ticker and e.n < s.n and e.state in ('finalized', 'void')
-    ) as "isCorrection"
-  from trading_settlements s cross join lateral (
+  select s.ticker, o.label, n, state, value::text, temperature, side, contracts::float8, cost::text, o.fees::text, cash_change::text as "cashChange", ${timeText(sql`s.at`)} as at,
+    coalesce(e.kind = 'correction', false) as "isCorrection"
+  from trading_settlements s
+  left join ledger_entries e on e.org_id = s.org_id and e.mode = s.mode and e.ticker = s.ticker and e.settlement_n = s.n
+  cross join lateral (
     select min(o.label) as label, coalesce(sum(o.fees) filter (where o.action = 'buy' and o.side = s.side), 0) as fees
     from trading_orders o
     where o.org_id = s.org_id and o.mode = s.mode and o.ticker = s.ticker
   ) o
-  where org_id = ${orgId}::uuid and mode = ${mode}
+  where s.org_id = ${orgId}::uuid and s.mode = ${mode}
     ${seriesTickers ? sql`and split_part(s.ticker, '-', 1) in ${[...seriesTickers]}` : sql``}
     ${from ? sql`and s.at >= ${from.toISOString()}::timestamptz` : sql``}
     ${until ? sql`and s.at < ${until.toISOString()}::timestamptz` : sql``}
     and (
-      s.state in ('finalized', 'void') or s.cash_change <> 0
-      or not exists (
+      e.id is not null
+      or s.state not in ('finalized', 'void') and not exists (
         select from trading_settlements later
         where later.org_id = s.org_id and later.mode = s.mode and later.ticker = s.ticker and later.n > s.n
       )
@@ -113,10 +112,10 @@ export const listSettlementEvents = (
     ${
       after
         ? // Redundant, but the index can seek only by a bound on the time.
-          sql`and s.at <= ${after.at}::timestamptz and (s.at, ticker, n) < (${after.at}::timestamptz, ${after.ticker}, ${after.n})`
+          sql`and s.at <= ${after.at}::timestamptz and (s.at, s.ticker, n) < (${after.at}::timestamptz, ${after.ticker}, ${after.n})`
         : sql``
     }
-    order by s.at desc, ticker desc, n desc
+    order by s.at desc, s.ticker desc, n desc
     limit ${limit}`;
 
 /** Without those that are only announced. */

@@ -30,7 +30,8 @@ function eventRows(events: ReadonlyMap<string, SettlementEvent>): SQL {
 const isNews = (last: SQL): SQL => sql`(
   ${last}.state <> w.state or ${last}.value is distinct from w.value
   or (w.temperature is not null and ${last}.temperature is distinct from w.temperature)
-) and (w.state <> 'provisional' or ${last}.state = 'provisional')`;
+) and (w.state <> 'provisional' or ${last}.state = 'provisional')
+  and (w.state <> 'determined' or ${last}.state not in ('finalized', 'void'))`;
 
 /** By account key. */
 export type ListAccounts = (

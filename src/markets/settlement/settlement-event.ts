@@ -115,10 +115,11 @@ export function planSettlement(
   return planned;
 }
 
-/** A provisional report is news only until the venue reports a result. */
+/** A provisional report is news only until the venue reports a result, and a result only until it pays. */
 function isNews(last: RecordedEvent | undefined, event: SettlementEvent): boolean {
   if (!last) return true;
   if (event.state === 'provisional' && last.state !== 'provisional') return false;
+  if (event.state === 'determined' && ['finalized', 'void'].includes(last.state)) return false;
   return !isSameEvent(last, event);
 }
 

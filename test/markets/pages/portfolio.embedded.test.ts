@@ -351,10 +351,12 @@ describe('settlements', () => {
       applySettlement(held, 1_000_000n),
     );
     const amended = { ...word, temperature: 62, at: at(3), n: 3, value: 0n, cashChange: '-10.00' };
-    await writeWord(database.db, { ...amended, state: 'amended' });
+    await writeWord(database.db, { ...amended, state: 'finalized' });
+    // It only confirms what was paid.
+    await writeWord(database.db, { ...amended, n: 4, state: 'finalized', cashChange: '0' });
     const { words } = await read(browser, PATH);
     expect(words).toContain(
-      'Amended correction 62°F: NO wins The Weather Company says 62°F: each NO of 60° to 61° pays 100¢ if this stands. 10 YES $3.15 fees $0.15 −$10.00 −$10.00',
+      'Final correction 62°F: NO wins The Weather Company says 62°F: each NO of 60° to 61° pays 100¢. 10 YES $3.15 fees $0.15 −$10.00 −$10.00',
     );
     expect(words).toContain(
       'Final 61°F: YES wins The Weather Company says 61°F: each YES of 60° to 61° pays 100¢. 10 YES $3.15 fees $0.15 $10.00 +$6.85',
@@ -366,8 +368,8 @@ describe('settlements', () => {
     expect((await read(browser, `${PATH}/settlements?cursor=x`)).status).toBe(400);
     expect((await read(stranger.browser, PATH)).words).not.toContain('62°F');
 
-    for (let n = 4; n < 30; n++)
-      await writeWord(database.db, { ...amended, at: at(n), n, temperature: 30 + n, state: 'amended' });
+    for (let n = 5; n < 31; n++)
+      await writeWord(database.db, { ...amended, at: at(n), n, temperature: 29 + n, state: 'finalized' });
     const shown = async (path: string) =>
       [...(await read(browser, path)).words.matchAll(/(\d\d)°F: NO/g)].map(([, degrees]) => Number(degrees));
     const count = (length: number, from: number) => Array.from({ length }, (_, i) => from - i);

@@ -126,8 +126,10 @@ describe('a settlement', () => {
     expect(bookAll(held, [...events, word('determined', DOLLAR)]).rows).toHaveLength(2);
   });
 
-  it('does not go back to the report once the venue has stated a result', () => {
+  it('does not go back to the report once the venue has stated a result, nor to that once it has paid', () => {
     expect(bookAll(held, [word('determined', 0n), word('provisional', null, 84)]).rows).toHaveLength(1);
+    const paid = [word('finalized', 0n), word('determined', 0n), word('finalized', 0n)];
+    expect(bookAll(held, paid).rows).toHaveLength(1);
   });
 
   it('pays late contracts separately, and corrects both holdings afterwards', () => {
