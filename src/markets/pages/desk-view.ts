@@ -311,7 +311,7 @@ export function notesOn(
   price: Micros | null,
 ): string[] {
   const { valuation, unsellableContracts, value } = mark;
-  const at = price === null ? [] : [`now ${formatPrice(price)}`];
+  const at = price === null ? [] : [`valued at ${formatPrice(price)}`];
   const result = settlement?.value ?? null;
   if (valuation === 'expected' && result !== null && isFairPrice(result))
     return ['last fair price, not final'];

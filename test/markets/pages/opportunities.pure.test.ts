@@ -354,7 +354,7 @@ describe('a position', () => {
   ])('says what part can be sold now: %j', (differs, note) => {
     expect(
       notesOn({ ...held, mark: { ...mark, ...differs } } as Parameters<typeof notesOn>[0], 560_000n),
-    ).toEqual(['now 56¢', note]);
+    ).toEqual(['valued at 56¢', note]);
   });
 
   it.each([

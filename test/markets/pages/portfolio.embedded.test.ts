@@ -130,7 +130,7 @@ describe('the portfolio', () => {
     for (const page of [{ words, text }, desk]) {
       expect(page.words).toContain('New York high 59° or below 21 Nov 2026');
       expect(page.text).toContain(`href="/dashboard/markets/${COLD}?side=yes">`);
-      expect(page.words).toMatch(/\$67\.20 −\$5\.00 (\S+ points )?now 56¢; sells for \$64\.93 Close/);
+      expect(page.words).toMatch(/\$67\.20 −\$5\.00 (\S+ points )?valued at 56¢; sells for \$64\.93 Close/);
       expect(page.text).toContain(
         `href="${sellPath(COLD).replaceAll('&', '&amp;')}&amp;contracts=120#ticket-head"`,
       );
