@@ -88,9 +88,9 @@ export async function readAll(
   });
   const hasAccount = hasCredits && !chosen.part;
   const account = hasAccount ? await readAccountView(db.orm, id, now) : undefined;
-  const end = account?.projection?.end;
+  const { end, gap } = account?.projection ?? {};
   const isSoon = end && includes(request.period, now) && end < monthPeriod(now).to;
-  return { report, parts, account, creditsEnd: isSoon ? end : undefined };
+  return { report, parts, account, creditsEnd: isSoon ? { ...gap!, end } : undefined };
 }
 
 async function readProduct(

@@ -1,3 +1,4 @@
+import { formatEstimate } from '../../../core/charts/stacked.js';
 import { groupBy } from '../../../core/collections.js';
 import { differenceOf, sumDecimals } from '../../../core/decimal.js';
 import { toAddress, type Query } from '../../../core/pages/address.js';
@@ -5,6 +6,7 @@ import { formatDay, formatMonth, formatShare } from '../../../core/pages/format.
 import { DAY_MS } from '../../../core/time.js';
 import { creditEntryKinds } from '../../credits/table.js';
 import { isCurrent, type CreditGrant, type Credits } from '../../credit-grants/credits.js';
+import { monthPeriod } from '../period.js';
 import { effectOf, total, type LedgerKind, type LedgerRow } from './ledger.js';
 import type { CreditPace } from './queries.js';
 
@@ -226,12 +228,20 @@ export function project(
   const { end, unused } = found;
   return {
     end,
+    gap: end && toGap(end, all, perDay),
     unused,
     isCovered: !end && refills.grants.length > 0,
     refill: findRefill(all, end?.getTime() ?? untilMs),
     perDay,
     days: Math.floor(days),
   };
+}
+
+/** From the end until the next grant begins, at most until the end of that month. */
+function toGap(end: Date, grants: readonly ProjectedGrant[], perDay: number) {
+  const later = grants.map(({ startsAt }) => Date.parse(startsAt)).filter((atMs) => atMs > end.getTime());
+  const untilMs = Math.min(monthPeriod(end).to.getTime(), ...later);
+  return { until: new Date(untilMs), credits: formatEstimate((perDay * (untilMs - end.getTime())) / DAY_MS) };
 }
 
 /** The first grants that have not begun, if they begin before the end. */
