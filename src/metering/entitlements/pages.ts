@@ -134,7 +134,7 @@ export const readSubjectLimits = (
     ),
   );
 
-/** Of the products, and of the subjects that have used the most of each. */
+/** Those of the products, and of the subjects that have used the most of each. */
 export async function readAllLimits<T extends Parameters<typeof readSubjectLimits>[2][number]>(
   db: Database,
   scope: Parameters<typeof readSubjectLimits>[1],
