@@ -100,7 +100,7 @@ it('corrects an event beside its list after showing the effect, and reports erro
     const { status, headers } = await post(amend, { ...correction, step: 'save' });
     expect([status, headers.get('location')]).toEqual([
       303,
-      `/console/customers/acme/usage?done=corrected&${place}&event=of+acme`,
+      `/console/customers/acme/usage?done=corrected&${place}&event=of+acme#event`,
     ]);
   }
   expect(await totalOf('2026-03')).toEqual(['2.5']);

@@ -75,7 +75,7 @@ export function addCorrectionForm(
       });
       if (effect) return show(req, res, { form: newForm(fields), effect });
       const [own = ''] = req.originalUrl.split('?');
-      res.redirect(303, toAddress(own, { done: 'corrected', ...(place as Query) }));
+      res.redirect(303, toAddress(`${own}#event`, { done: 'corrected', ...(place as Query) }));
     },
     show: (req, res, form) => show(req, res, { form }),
     codes: new Set(['idempotency_conflict', 'event_not_found']),
