@@ -114,6 +114,65 @@ it('corrects an event beside its list after showing the effect, and reports erro
   expect(overview.text.split('id="changes"')[1]).toMatch(/Corrected the event\s+<a [^>]*>\s*<bdi>of acme</);
 });
 
+it('names the caps and limits that a correction crosses, and when the credits then run out', async () => {
+  const { db } = database;
+  const { id } = await createOrganization(db, { slug: 'crossing' });
+  const product = await createProduct(db, {
+    slug: 'crossing',
+    creditPrice: '1',
+    creditEnforcement: 'warn',
+    subjectsSince: past,
+  });
+  const limit = { enforcement: 'warn' as const, window: 'PT5H' };
+  await grant(db, id, product.id, {
+    hasOwnCap: true,
+    unitCap: '90',
+    limits: [
+      { ...limit, quantity: '50' },
+      { ...limit, quantity: '1000' },
+      { ...limit, quantity: '55', per: 'subject' },
+    ],
+  });
+  const { secret } = await createKey(db, id);
+  const send = async (key: string, quantity: number, day: string) => {
+    service.clock.set(`${day}T00:00:00.000Z`);
+    const event = usageEvent('crossing', key, { quantity, subject: 'jo', occurredAt: `${day}T00:00:00Z` });
+    expect((await sendUsage(service.url, secret, [event])).status).toBe(202);
+  };
+  service.clock.set('2026-03-02T00:00:00.000Z');
+  await addGrant(db, id, { amount: '1000' }, new Date(service.clock.now()));
+  await send('earlier', 40, '2026-03-02');
+  await send('today', 60, '2026-03-04');
+  const effectOf = async (event: string, quantity: string) => {
+    const path = `/console/customers/crossing/usage?event=${event}&correct=amend`;
+    const form = { quantity, reason: 'Wrong', correctionKey: uuid() };
+    const { text } = await operator.browser.send('POST', path, { headers: html, form });
+    const rows = [...text.matchAll(/<th scope="row" role="rowheader"><div><bdi>([^<]+)<(.*?)<\/tr>/gs)];
+    const notes = rows.map(([, name, cells]) => [name, /note quiet">([^<]+)/.exec(cells!)?.[1]]);
+    const ends = /<dt>Credits run out<.*?<\/dd>/s.exec(text)?.[0] ?? '';
+    return [notes.filter(([, note]) => note), [...ends.matchAll(/\d+ \w+ 2026/g)].join(' ')];
+  };
+  const within = 'in the last 5\u00a0hours';
+  const names = [
+    ['Its month (UTC)', 'cap of 90'],
+    [`Used ${within}`, 'limit of 50'],
+    [`Used by jo ${within}`, 'limit of 55'],
+  ];
+  expect(await effectOf('today', '10')).toEqual([
+    names.map(([name, most]) => [name, `no longer over its ${most}`]),
+    '19 Apr 2026 21 Apr 2026',
+  ]);
+  expect(await effectOf('today', '59')).toEqual([[], '']);
+  expect(await effectOf('earlier', '20')).toEqual([
+    [[names[0]![0], 'no longer over its cap of 90']],
+    expect.any(String),
+  ]);
+  const save = { quantity: '10', reason: 'Wrong', correctionKey: uuid(), step: 'save' };
+  const path = '/console/customers/crossing/usage?event=today&correct=amend';
+  expect((await operator.browser.send('POST', path, { headers: html, form: save })).status).toBe(303);
+  expect((await effectOf('today', '60'))[0]).toEqual(names.map(([name, most]) => [name, `over its ${most}`]));
+});
+
 it('narrows the events to an API key or a subject, and names both', async () => {
   const get = (path: string) => operator.browser.get(`/console/customers/acme/usage${path}`, html);
   const key = /[?&]key=[\w-]{36}/.exec((await get('')).text.replaceAll('&amp;', '&'))![0].slice(1);

@@ -103,7 +103,7 @@ export type LookUp = NonNullable<Awaited<ReturnType<typeof readLookUp>>>;
 /** A correction that the form shows, or its effect. */
 export interface Typed {
   form: FormState;
-  effect?: object[] | undefined;
+  effect?: object | undefined;
 }
 
 interface Around {
