@@ -121,6 +121,24 @@ it.each([
   },
 );
 
+it('a phone folds the filters of a customer’s events, so that the first event is near', async () => {
+  const { organization } = await arrive();
+  const { browser } = await signedInOperator(world.service);
+  const page = await world.visit({ as: browser, viewport: { width: 360, height: 780 } });
+  await page.goto(`/console/customers/${organization.slug}/usage`);
+  const from = page.getByLabel('From (UTC)');
+  expect(await from.isVisible()).toBe(false);
+  const filters = (await page.getByRole('region', { name: 'Filters' }).boundingBox())!;
+  const first = (await page.locator('[data-row]').first().boundingBox())!;
+  expect(first.y - filters.y).toBeLessThan(400);
+  expect(first.y).toBeLessThan(780);
+  await page.getByText('More filters').click();
+  expect(await from.isVisible()).toBe(true);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.reload();
+  expect([await from.isVisible(), await page.getByText('More filters').isVisible()]).toEqual([true, false]);
+});
+
 it('a wrong day is named beside its field, and the last valid days stay', async () => {
   const { as } = await arrive();
   const page = await world.visit({ as });

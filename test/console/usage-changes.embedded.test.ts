@@ -53,6 +53,7 @@ it('corrects an event beside its list after showing the effect, and reports erro
   const json = '&#34;quantity&#34;: 12.5,.*&#34;idempotencyKey&#34;: &#34;of acme&#34;';
   for (const fact of [
     'Sent as|Quantity',
+    'from=2026-03-04&amp;to=2026-03-04">Events of that day',
     'Credits',
     'Received',
     'usage\\?[^"]*key=',
@@ -224,6 +225,38 @@ it('lists the events of some days and of all products, and downloads those of on
   expect(await keysOn('?product=rain&dimension.size=small')).toEqual(['from rain']);
   expect(await keysOn('?from=2026-03-04&to=2026-03-04')).toHaveLength(2);
   expect(await keysOn('?to=2026-03-03')).toEqual([]);
+  const linksOn = async (query: string) => {
+    const { text } = await operator.browser.get(path + query, html);
+    return [
+      ...text
+        .replaceAll('&amp;', '&')
+        .matchAll(/<a href="([^"]+)"( aria-current="true")?>(?:<bdi>)?([^<]+)/g),
+    ];
+  };
+  const hrefOf = async (label: string, query: string) =>
+    (await linksOn(query)).find(([, , , name]) => name === label)?.[1];
+  for (const [label, days] of [
+    ['Today', 'from=2026-03-04&to=2026-03-04'],
+    ['Yesterday', 'from=2026-03-03&to=2026-03-03'],
+    ['This month', 'from=2026-03-01&to=2026-03-31'],
+    ['Last month', 'from=2026-02-01&to=2026-02-28'],
+  ] as const) {
+    expect(await hrefOf(label, '?subject=jo&from=2026-03-01&to=2026-03-01')).toBe(
+      `${path}?mode=live&subject=jo&${days}`,
+    );
+    const current = (await linksOn(`?${days}`))
+      .filter(([, , isCurrent]) => isCurrent)
+      .map(([, , , name]) => name);
+    expect(current).toEqual(['Events', label, 'Live']);
+  }
+  for (const [query, chart] of [
+    ['', '&mode=live'],
+    ['?mode=test&product=maps&to=2026-03-03', '&product=maps&mode=test'],
+    ['?from=2026-02-03+10:00&to=2026-03-02+12:30', '&mode=live&from=2026-02-03&to=2026-03-02'],
+    ['?from=2026-02-03&to=2026-03-02', '&mode=live&from=2026-02-03&to=2026-03-02'],
+    ['?from=2026-02-03', '&mode=live&from=2026-02-03&to=2026-03-04'],
+  ] as const)
+    expect(await hrefOf('Chart and totals', query)).toBe(`/console/usage?organization=two-products${chart}`);
   const file = await operator.browser.get(`${path}.csv?product=maps`, html);
   expect([file.status, file.text.trim().split('\r\n').length]).toEqual([200, 2]);
   const all = await operator.browser.get(`${path}.csv?from=2026-03-04`, html);

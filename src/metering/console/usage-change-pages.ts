@@ -33,6 +33,7 @@ import {
 import { addCorrectionForm } from '../reports/correction-pages.js';
 import { toEventsCsv } from '../reports/csv.js';
 import { placeOf, readLookUp, toEventPanel, toEventView, type Typed } from '../reports/event-view.js';
+import { addMonths, dayPeriod, daysOf, monthPeriod } from '../reports/period.js';
 import { capitalise } from '../reports/report-view.js';
 import { DIMENSION, parseValues } from '../reports/report.js';
 import { listSubjectSums } from '../entitlements/queries.js';
@@ -131,6 +132,7 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
   const base = addressOf(customer.slug);
   const path = `${base}/usage`;
   const query = readQuery(req);
+  const now = new Date(deps.clock.now());
   const mode = modes.find((one) => one === query.mode) ?? 'live';
   const { form, result } = await tryQuery(res, query, () => readRequest(deps, customer, query));
   const products = result?.products ?? (await readProducts({ orm, clock: deps.clock }, customer.id, mode));
@@ -139,13 +141,20 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
   const values = { product: '', mode, ...query, ...own };
   const fields = Object.fromEntries(Object.entries(values).filter(([name]) => kept.test(name))) as Query;
   const scope = eventScopeOf(customer.id, result?.shown ?? products, mode);
-  const subjects = await listSubjectSums(orm, scope, deps.clock.now() - SUBJECT_DAYS * DAY_MS);
+  const subjects = await listSubjectSums(orm, scope, now.getTime() - SUBJECT_DAYS * DAY_MS);
+  const { from, to } = result?.request ?? {};
+  const last = new Date(to ? Date.parse(to) - 1 : Math.max(now.getTime(), Date.parse(from ?? '0')));
   const notices = { corrected: 'The event is corrected.' };
   const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };
   await renderCustomer(deps, req, res, page, customer, {
     form: { ...form, values },
     mode,
     modes: toModeTabs(path, fields, mode),
+    periods: toPeriodTabs(path, fields, now),
+    chartHref: toAddress('/console/usage', {
+      ...{ organization: customer.slug, product: fields.product, mode },
+      ...(from && daysOf({ from: new Date(from), to: dayPeriod(last).to })),
+    }),
     productOptions:
       products.length === 1 ? options : options && [{ value: '', label: 'All products' }, ...options],
     keyOptions: toKeyOptions(await listKeys(orm, customer.id, { limit: MAX_KEYS }), mode, result?.key),
@@ -156,6 +165,23 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
     ...(result
       ? await readList(deps, customer, result, { query, fields, typed })
       : { filters: [], days: undefined, isNarrowed: true }),
+  });
+}
+
+function toPeriodTabs(path: string, fields: Query, now: Date) {
+  const periods = {
+    Today: dayPeriod(now),
+    Yesterday: dayPeriod(new Date(now.getTime() - DAY_MS)),
+    'This month': monthPeriod(now),
+    'Last month': monthPeriod(addMonths(now, -1)),
+  };
+  return Object.entries(periods).map(([label, period]) => {
+    const { from, to } = daysOf(period);
+    return {
+      label,
+      href: toAddress(path, { ...fields, from, to }),
+      isCurrent: fields.from === from && fields.to === to,
+    };
   });
 }
 
