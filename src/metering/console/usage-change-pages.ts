@@ -27,6 +27,7 @@ import {
   eventScopeOf,
   MAX_PRODUCTS,
   readProducts,
+  toDayTabs,
   toModeTabs,
   toProductOptions,
 } from '../reports/choices.js';
@@ -150,9 +151,16 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
     form: { ...form, values },
     mode,
     modes: toModeTabs(path, fields, mode),
-    periods: toPeriodTabs(path, fields, now),
+    periods: toDayTabs(path, fields, [
+      { label: 'Today', ...daysOf(dayPeriod(now)) },
+      { label: 'Yesterday', ...daysOf(dayPeriod(new Date(now.getTime() - DAY_MS))) },
+      { label: 'This month', ...daysOf(monthPeriod(now)) },
+      { label: 'Last month', ...daysOf(monthPeriod(addMonths(now, -1))) },
+    ]),
     chartHref: toAddress('/console/usage', {
-      ...{ organization: customer.slug, product: fields.product, mode },
+      organization: customer.slug,
+      product: fields.product,
+      mode,
       ...(from && daysOf({ from: new Date(from), to: dayPeriod(last).to })),
     }),
     productOptions:
@@ -165,23 +173,6 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
     ...(result
       ? await readList(deps, customer, result, { query, fields, typed })
       : { filters: [], days: undefined, isNarrowed: true }),
-  });
-}
-
-function toPeriodTabs(path: string, fields: Query, now: Date) {
-  const periods = {
-    Today: dayPeriod(now),
-    Yesterday: dayPeriod(new Date(now.getTime() - DAY_MS)),
-    'This month': monthPeriod(now),
-    'Last month': monthPeriod(addMonths(now, -1)),
-  };
-  return Object.entries(periods).map(([label, period]) => {
-    const { from, to } = daysOf(period);
-    return {
-      label,
-      href: toAddress(path, { ...fields, from, to }),
-      isCurrent: fields.from === from && fields.to === to,
-    };
   });
 }
 
