@@ -89,7 +89,7 @@ it('the keys of a customer’s events go on to the next page, and an open event 
 it.each([
   { javaScript: true, viewport: { width: 1280, height: 800 } },
   { javaScript: true, viewport: { width: 360, height: 780 } },
-  { javaScript: false, viewport: { width: 360, height: 780 } },
+  { javaScript: false, viewport: { width: 360, height: 480 } },
 ])(
   'the effect of a correction has the focus, with its button in view ($viewport.width px, scripts: $javaScript)',
   async ({ javaScript, viewport }) => {
