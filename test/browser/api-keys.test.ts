@@ -57,7 +57,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       expect(usage).toContain(product.name);
       expect(usage).toMatch(/Used 1 call in 1 event Left 999 of 1,000/);
       const key = /"idempotencyKey":\s*"([^"]+)"/.exec(line)![1]!;
-      await page.getByLabel('Event key starts with').fill(key);
+      await page.getByLabel('Idempotency key starts with').fill(key);
       await page.getByRole('button', { name: 'Find', exact: true }).click();
       await page.getByText('Recorded once').waitFor();
       expect(await readMain(page)).toMatch(/Recorded once Live .*billing worker, Frankfurt/);

@@ -12,7 +12,7 @@ import { findOverflow } from './barriers.js';
 
 const world = browserWorld();
 
-async function arrive(own: { unitCap?: string } = {}) {
+async function arrive(own: Parameters<typeof createProduct>[1] = {}) {
   const { db, service } = world;
   const { browser, organization } = await signedIn(db, service.url);
   const product = await createProduct(db, own);
@@ -84,6 +84,59 @@ it('the keys of a customer’s events go on to the next page, and an open event 
   const panel = (await page.locator('.side-panel').boundingBox())!;
   const quantity = (await page.locator('td[data-label="Quantity"]').first().boundingBox())!;
   expect(quantity.x + quantity.width).toBeLessThanOrEqual(panel.x);
+});
+
+it.each([
+  { javaScript: true, viewport: { width: 1280, height: 800 } },
+  { javaScript: true, viewport: { width: 360, height: 780 } },
+  { javaScript: false, viewport: { width: 360, height: 480 } },
+])(
+  'the effect of a correction has the focus, with its button in view ($viewport.width px, scripts: $javaScript)',
+  async ({ javaScript, viewport }) => {
+    const { organization, product } = await arrive({
+      unitCap: '19',
+      creditPrice: '2',
+      creditEnforcement: 'warn',
+    });
+    const { browser } = await signedInOperator(world.service);
+    const page = await world.visit({ as: browser, javaScript, viewport });
+    await page.goto(`/console/customers/${organization.slug}/usage?product=${product.slug}&event=day-0`);
+    await page.getByRole('link', { name: 'Correct', exact: true }).click();
+    await page.locator('[name="quantity"]:focus').fill('500');
+    await page.getByLabel('Reason').fill('Counted too little');
+    await page.getByRole('button', { name: 'Show the effect' }).click();
+    await page.waitForURL('**#correct-title');
+    const focused = () => page.evaluate<string>('document.activeElement.innerText');
+    expect(await focused()).toBe('Check the correction');
+    for (const part of [
+      page.locator('#correct-title'),
+      page.getByRole('button', { name: 'Correct this event' }),
+    ]) {
+      const { y, height } = (await part.boundingBox())!;
+      expect([y >= 0, y + height <= viewport.height]).toEqual([true, true]);
+    }
+    await page.getByRole('button', { name: 'Correct this event' }).click();
+    await page.getByText('The event is corrected.').waitFor();
+    expect(await page.evaluate<string>('document.activeElement.id')).toBe('event');
+  },
+);
+
+it('a phone folds the filters of a customer’s events, so that the first event is near', async () => {
+  const { organization } = await arrive();
+  const { browser } = await signedInOperator(world.service);
+  const page = await world.visit({ as: browser, viewport: { width: 360, height: 780 } });
+  await page.goto(`/console/customers/${organization.slug}/usage`);
+  const from = page.getByLabel('From (UTC)');
+  expect(await from.isVisible()).toBe(false);
+  const filters = (await page.getByRole('region', { name: 'Filters' }).boundingBox())!;
+  const first = (await page.locator('[data-row]').first().boundingBox())!;
+  expect(first.y - filters.y).toBeLessThan(400);
+  expect(first.y).toBeLessThan(780);
+  await page.getByText('More filters').click();
+  expect(await from.isVisible()).toBe(true);
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.reload();
+  expect([await from.isVisible(), await page.getByText('More filters').isVisible()]).toEqual([true, false]);
 });
 
 it('a wrong day is named beside its field, and the last valid days stay', async () => {

@@ -53,6 +53,7 @@ it('corrects an event beside its list after showing the effect, and reports erro
   const json = '&#34;quantity&#34;: 12.5,.*&#34;idempotencyKey&#34;: &#34;of acme&#34;';
   for (const fact of [
     'Sent as|Quantity',
+    'from=2026-03-04&amp;to=2026-03-04">Events of that day',
     'Credits',
     'Received',
     'usage\\?[^"]*key=',
@@ -100,7 +101,7 @@ it('corrects an event beside its list after showing the effect, and reports erro
     const { status, headers } = await post(amend, { ...correction, step: 'save' });
     expect([status, headers.get('location')]).toEqual([
       303,
-      `/console/customers/acme/usage?done=corrected&${place}&event=of+acme`,
+      `/console/customers/acme/usage?done=corrected&${place}&event=of+acme#event`,
     ]);
   }
   expect(await totalOf('2026-03')).toEqual(['2.5']);
@@ -112,6 +113,65 @@ it('corrects an event beside its list after showing the effect, and reports erro
   expect((await get(row)).text.split('id="corrections-title"')[1]).toContain(`<bdi>${operator.name}</bdi>`);
   const overview = await operator.browser.get('/console/customers/acme', html);
   expect(overview.text.split('id="changes"')[1]).toMatch(/Corrected the event\s+<a [^>]*>\s*<bdi>of acme</);
+});
+
+it('names the caps and limits that a correction crosses, and when the credits then run out', async () => {
+  const { db } = database;
+  const { id } = await createOrganization(db, { slug: 'crossing' });
+  const product = await createProduct(db, {
+    slug: 'crossing',
+    creditPrice: '1',
+    creditEnforcement: 'warn',
+    subjectsSince: past,
+  });
+  const limit = { enforcement: 'warn' as const, window: 'PT5H' };
+  await grant(db, id, product.id, {
+    hasOwnCap: true,
+    unitCap: '90',
+    limits: [
+      { ...limit, quantity: '50' },
+      { ...limit, quantity: '1000' },
+      { ...limit, quantity: '55', per: 'subject' },
+    ],
+  });
+  const { secret } = await createKey(db, id);
+  const send = async (key: string, quantity: number, day: string) => {
+    service.clock.set(`${day}T00:00:00.000Z`);
+    const event = usageEvent('crossing', key, { quantity, subject: 'jo', occurredAt: `${day}T00:00:00Z` });
+    expect((await sendUsage(service.url, secret, [event])).status).toBe(202);
+  };
+  service.clock.set('2026-03-02T00:00:00.000Z');
+  await addGrant(db, id, { amount: '1000' }, new Date(service.clock.now()));
+  await send('earlier', 40, '2026-03-02');
+  await send('today', 60, '2026-03-04');
+  const effectOf = async (event: string, quantity: string) => {
+    const path = `/console/customers/crossing/usage?event=${event}&correct=amend`;
+    const form = { quantity, reason: 'Wrong', correctionKey: uuid() };
+    const { text } = await operator.browser.send('POST', path, { headers: html, form });
+    const rows = [...text.matchAll(/<th scope="row" role="rowheader"><div><bdi>([^<]+)<(.*?)<\/tr>/gs)];
+    const notes = rows.map(([, name, cells]) => [name, /note quiet">([^<]+)/.exec(cells!)?.[1]]);
+    const ends = /<dt>Credits run out<.*?<\/dd>/s.exec(text)?.[0] ?? '';
+    return [notes.filter(([, note]) => note), [...ends.matchAll(/\d+ \w+ 2026/g)].join(' ')];
+  };
+  const within = 'in the last 5\u00a0hours';
+  const names = [
+    ['Its month (UTC)', 'cap of 90'],
+    [`Used ${within}`, 'limit of 50'],
+    [`Used by jo ${within}`, 'limit of 55'],
+  ];
+  expect(await effectOf('today', '10')).toEqual([
+    names.map(([name, most]) => [name, `no longer over its ${most}`]),
+    '19 Apr 2026 21 Apr 2026',
+  ]);
+  expect(await effectOf('today', '59')).toEqual([[], '']);
+  expect(await effectOf('earlier', '20')).toEqual([
+    [[names[0]![0], 'no longer over its cap of 90']],
+    expect.any(String),
+  ]);
+  const save = { quantity: '10', reason: 'Wrong', correctionKey: uuid(), step: 'save' };
+  const path = '/console/customers/crossing/usage?event=today&correct=amend';
+  expect((await operator.browser.send('POST', path, { headers: html, form: save })).status).toBe(303);
+  expect((await effectOf('today', '60'))[0]).toEqual(names.map(([name, most]) => [name, `over its ${most}`]));
 });
 
 it('narrows the events to an API key or a subject, and names both', async () => {
@@ -165,6 +225,38 @@ it('lists the events of some days and of all products, and downloads those of on
   expect(await keysOn('?product=rain&dimension.size=small')).toEqual(['from rain']);
   expect(await keysOn('?from=2026-03-04&to=2026-03-04')).toHaveLength(2);
   expect(await keysOn('?to=2026-03-03')).toEqual([]);
+  const linksOn = async (query: string) => {
+    const { text } = await operator.browser.get(path + query, html);
+    return [
+      ...text
+        .replaceAll('&amp;', '&')
+        .matchAll(/<a href="([^"]+)"( aria-current="true")?>(?:<bdi>)?([^<]+)/g),
+    ];
+  };
+  const hrefOf = async (label: string, query: string) =>
+    (await linksOn(query)).find(([, , , name]) => name === label)?.[1];
+  for (const [label, days] of [
+    ['Today', 'from=2026-03-04&to=2026-03-04'],
+    ['Yesterday', 'from=2026-03-03&to=2026-03-03'],
+    ['This month', 'from=2026-03-01&to=2026-03-31'],
+    ['Last month', 'from=2026-02-01&to=2026-02-28'],
+  ] as const) {
+    expect(await hrefOf(label, '?subject=jo&from=2026-03-01&to=2026-03-01')).toBe(
+      `${path}?mode=live&subject=jo&${days}`,
+    );
+    const current = (await linksOn(`?${days}`))
+      .filter(([, , isCurrent]) => isCurrent)
+      .map(([, , , name]) => name);
+    expect(current).toEqual(['Events', label, 'Live']);
+  }
+  for (const [query, chart] of [
+    ['', '&mode=live'],
+    ['?mode=test&product=maps&to=2026-03-03', '&product=maps&mode=test'],
+    ['?from=2026-02-03+10:00&to=2026-03-02+12:30', '&mode=live&from=2026-02-03&to=2026-03-02'],
+    ['?from=2026-02-03&to=2026-03-02', '&mode=live&from=2026-02-03&to=2026-03-02'],
+    ['?from=2026-02-03', '&mode=live&from=2026-02-03&to=2026-03-04'],
+  ] as const)
+    expect(await hrefOf('Chart and totals', query)).toBe(`/console/usage?organization=two-products${chart}`);
   const file = await operator.browser.get(`${path}.csv?product=maps`, html);
   expect([file.status, file.text.trim().split('\r\n').length]).toEqual([200, 2]);
   const all = await operator.browser.get(`${path}.csv?from=2026-03-04`, html);

@@ -23,7 +23,7 @@ export function swapLinks() {
     const target = link.closest('.parts-of-usage, .chosen-parts') ? '#report-title' : address.hash;
     const isShown = await refreshMain(address.href, 'pushState').catch(() => false);
     if (!isShown) return location.assign(address);
-    if (link.matches('[data-panel]')) document.querySelector('.side-panel')?.focus();
+    if (link.matches('[data-panel]')) document.querySelector('.side-panel [autofocus], .side-panel:not(:has([autofocus]))')?.focus();
     else if (closes) (opener?.isConnected ? opener : document.getElementById('find-event')).focus();
     else {
       showTarget(target, isPager, event.detail === 0);

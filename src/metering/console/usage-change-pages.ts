@@ -27,12 +27,14 @@ import {
   eventScopeOf,
   MAX_PRODUCTS,
   readProducts,
+  toDayTabs,
   toModeTabs,
   toProductOptions,
 } from '../reports/choices.js';
 import { addCorrectionForm } from '../reports/correction-pages.js';
 import { toEventsCsv } from '../reports/csv.js';
 import { placeOf, readLookUp, toEventPanel, toEventView, type Typed } from '../reports/event-view.js';
+import { addMonths, dayPeriod, daysOf, monthPeriod } from '../reports/period.js';
 import { capitalise } from '../reports/report-view.js';
 import { DIMENSION, parseValues } from '../reports/report.js';
 import { listSubjectSums } from '../entitlements/queries.js';
@@ -131,6 +133,7 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
   const base = addressOf(customer.slug);
   const path = `${base}/usage`;
   const query = readQuery(req);
+  const now = new Date(deps.clock.now());
   const mode = modes.find((one) => one === query.mode) ?? 'live';
   const { form, result } = await tryQuery(res, query, () => readRequest(deps, customer, query));
   const products = result?.products ?? (await readProducts({ orm, clock: deps.clock }, customer.id, mode));
@@ -139,13 +142,27 @@ async function showEvents(deps: ConsoleDeps, req: Request, res: Response, typed?
   const values = { product: '', mode, ...query, ...own };
   const fields = Object.fromEntries(Object.entries(values).filter(([name]) => kept.test(name))) as Query;
   const scope = eventScopeOf(customer.id, result?.shown ?? products, mode);
-  const subjects = await listSubjectSums(orm, scope, deps.clock.now() - SUBJECT_DAYS * DAY_MS);
+  const subjects = await listSubjectSums(orm, scope, now.getTime() - SUBJECT_DAYS * DAY_MS);
+  const { from, to } = result?.request ?? {};
+  const last = new Date(to ? Date.parse(to) - 1 : Math.max(now.getTime(), Date.parse(from ?? '0')));
   const notices = { corrected: 'The event is corrected.' };
   const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };
   await renderCustomer(deps, req, res, page, customer, {
     form: { ...form, values },
     mode,
     modes: toModeTabs(path, fields, mode),
+    periods: toDayTabs(path, fields, [
+      { label: 'Today', ...daysOf(dayPeriod(now)) },
+      { label: 'Yesterday', ...daysOf(dayPeriod(new Date(now.getTime() - DAY_MS))) },
+      { label: 'This month', ...daysOf(monthPeriod(now)) },
+      { label: 'Last month', ...daysOf(monthPeriod(addMonths(now, -1))) },
+    ]),
+    chartHref: toAddress('/console/usage', {
+      organization: customer.slug,
+      product: fields.product,
+      mode,
+      ...(from && daysOf({ from: new Date(from), to: dayPeriod(last).to })),
+    }),
     productOptions:
       products.length === 1 ? options : options && [{ value: '', label: 'All products' }, ...options],
     keyOptions: toKeyOptions(await listKeys(orm, customer.id, { limit: MAX_KEYS }), mode, result?.key),

@@ -8,14 +8,14 @@ import { sendCsv } from '../../core/pages/csv.js';
 import { fieldError, type FormFields, parseQueryForm, readQuery, tryQuery } from '../../core/pages/form.js';
 import { toNamedOptions, toNames } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import { DAY_MS, monthOf, monthRange } from '../../core/time.js';
+import { DAY_MS } from '../../core/time.js';
 import { findProduct, listProducts } from '../entitlements/queries.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { findOrganization, listOrganizations } from '../../accounts/identity/organizations/queries.js';
 import { listCustomers } from '../../console/customer-queries.js';
 import { granularities, listCustomerUsage, type CustomerUsage } from '../reports/operator/queries.js';
 import { present, readSteps, toUsageCsv } from '../reports/operator/steps.js';
-import { toModeTabs } from '../reports/choices.js';
+import { toDayTabs, toModeTabs } from '../reports/choices.js';
 import { closingOf } from '../reports/closing.js';
 import { daysOf, monthPeriod } from '../reports/period.js';
 import { mode } from '../events/page-schema.js';
@@ -184,10 +184,7 @@ function sortRows(
   return rows.toSorted((a, b) => (sort === column ? compare(a, b) : compare(b, a)));
 }
 
-const monthOfDays = (nowMs: number) => {
-  const { start, end } = monthRange(monthOf(nowMs));
-  return daysOf({ from: new Date(start), to: new Date(end) });
-};
+const monthOfDays = (nowMs: number) => daysOf(monthPeriod(new Date(nowMs)));
 
 const thisMonth = (nowMs: number) => ({ ...monthOfDays(nowMs), granularity: 'total', mode: 'live' });
 
@@ -210,11 +207,7 @@ function toPresets(given: Record<string, string>, nowMs: number) {
     { label: 'Last month', ...last },
     { label: 'Last 12 months', from: yearAgo.slice(0, 10), to: month.to, granularity: 'month' },
   ];
-  return presets.map(({ label, ...range }) => ({
-    label,
-    href: toAddress(USAGE, { ...given, ...range }),
-    isCurrent: given.from === range.from && given.to === range.to,
-  }));
+  return toDayTabs(USAGE, given, presets);
 }
 
 interface Named {

@@ -5,9 +5,9 @@ import { SECOND_MS } from '../../core/time.js';
 import { calendarNames, nameWindow } from '../window-name.js';
 import { toCap } from './caps.js';
 import { addFreeTimes, readLimits, type Subject } from './limit-queries.js';
-import { remainingOf, takenOf, type LimitState } from './limits.js';
+import { remainingOf, startOfWindow, takenOf, type LimitState } from './limits.js';
 
-function toLimitView(state: LimitState) {
+function toLimitView(state: LimitState, nowMs: number) {
   const taken = takenOf(state);
   const whole = Number(state.quantity);
   const excess = subtractDecimals(taken, state.quantity);
@@ -17,6 +17,8 @@ function toLimitView(state: LimitState) {
     quantity: state.quantity,
     window,
     when: isRolling ? `in the ${inSentence(window)}` : inSentence(window),
+    /** In milliseconds. */
+    since: startOfWindow(state.window, nowMs),
     isBlock: state.enforcement === 'block',
     /** Shows the reset time to the second instead of as a day. */
     isRolling,
@@ -45,5 +47,5 @@ export async function readLimitViews<T extends Subject>(
   const { run } = await shards.locateOrganization(subjects[0]!.orgId);
   const states = await readLimits(run, subjects, nowMs);
   await addFreeTimes(run, subjects, states, nowMs);
-  return states.map((own, i) => own.map((state) => ({ ...subjects[i]!, ...toLimitView(state) })));
+  return states.map((own, i) => own.map((state) => ({ ...subjects[i]!, ...toLimitView(state, nowMs) })));
 }

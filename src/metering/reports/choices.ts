@@ -94,6 +94,14 @@ export const toModeTabs = (path: string, query: Query, current: Mode, only?: Mod
     isCurrent: mode === current,
   }));
 
+/** Links to ranges of days, which keep the other fields. */
+export const toDayTabs = (path: string, given: Query, ranges: Record<'label' | 'from' | 'to', string>[]) =>
+  ranges.map(({ label, ...days }) => ({
+    label,
+    href: toAddress(path, { ...given, ...days }),
+    isCurrent: given.from === days.from && given.to === days.to,
+  }));
+
 export function toMonthOptions(months: readonly string[], chosen: Period | undefined, now: Date) {
   const shown = [now, ...(chosen?.range === 'month' ? [chosen.from] : [])].map((at) => at.toISOString());
   const values = new Set([...months, ...shown].map((text) => text.slice(0, 7)));

@@ -3,12 +3,17 @@ import { z } from 'zod';
 import { sql } from 'drizzle-orm';
 import { change, rehearse } from '../../accounts/audit/audit.js';
 import type { Source } from '../../accounts/identity/source.js';
-import type { Orm, Tx } from '../../core/db/client.js';
+import type { Database, Orm, Tx } from '../../core/db/client.js';
 import { queryRow } from '../../core/db/sql.js';
-import { formatDecimal } from '../../core/pages/format.js';
+import { formatDay, formatDecimal } from '../../core/pages/format.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
-import { readCredits } from '../credit-grants/credits.js';
-import { compareDecimals, multiplyDecimals, toPlainDecimal } from '../../core/decimal.js';
+import {
+  addDecimals,
+  compareDecimals,
+  multiplyDecimals,
+  subtractDecimals,
+  toPlainDecimal,
+} from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
 import { parseInput, text } from '../../core/http/validate.js';
@@ -18,7 +23,11 @@ import { byMember } from '../../accounts/identity/session/authority.js';
 import { personSource, requireRole, sessionOf } from '../../accounts/identity/session/session.js';
 import { managingRoles } from '../../accounts/organizations/table.js';
 import { currentQuantity, findEvent, type EventRow } from '../events/event-queries.js';
+import { findProduct, type UsageProduct } from '../events/page-queries.js';
 import { amount } from '../events/page-schema.js';
+import { toCap } from '../entitlements/caps.js';
+import { readLimitViews } from '../entitlements/limit-view.js';
+import { readOutlook } from './credits/pages.js';
 import type { Typed } from './event-view.js';
 import { correctEvents, mayNotCorrect } from '../corrections/corrections.js';
 import { correctionsSchema } from '../corrections/schema.js';
@@ -36,6 +45,8 @@ const formSchema = z.object({
   correctionKey: z.uuid(),
 });
 
+type CorrectionDatabase = Pick<Database, 'orm' | 'shards'>;
+
 interface CorrectionForm {
   before: RequestHandler[];
   open: (req: Request, res: Response) => Promise<Omit<Correction, 'correction'>>;
@@ -46,7 +57,7 @@ interface CorrectionForm {
 export function addCorrectionForm(
   router: Router,
   path: string,
-  { orm }: { orm: Orm },
+  db: CorrectionDatabase,
   { before, open, show }: CorrectionForm,
 ): void {
   postForm(router, path, {
@@ -64,7 +75,7 @@ export function addCorrectionForm(
       if (correct === 'amend' && quantity === undefined) throw fieldError('quantity', 'is required');
       if (fields.step === 'edit') return show(req, res, { form: newForm(fields) });
       const { make, ...opened } = await open(req, res);
-      const effect = await makeCorrection(orm, {
+      const effect = await makeCorrection(db, {
         ...opened,
         make: fields.step === 'save' ? make : undefined,
         correction: {
@@ -75,7 +86,7 @@ export function addCorrectionForm(
       });
       if (effect) return show(req, res, { form: newForm(fields), effect });
       const [own = ''] = req.originalUrl.split('?');
-      res.redirect(303, toAddress(own, { done: 'corrected', ...(place as Query) }));
+      res.redirect(303, toAddress(`${own}#event`, { done: 'corrected', ...(place as Query) }));
     },
     show: (req, res, form) => show(req, res, { form }),
     codes: new Set(['idempotency_conflict', 'event_not_found']),
@@ -103,6 +114,7 @@ export function addOwnCorrections(router: Router, context: Context, show: Correc
 }
 
 type Work<T> = (tx: Tx, source: Source) => Promise<T>;
+type Sums = Awaited<ReturnType<typeof readSums>>;
 
 interface Correction {
   orgId: string;
@@ -110,14 +122,14 @@ interface Correction {
   correction: { idempotencyKey: string; quantity: string; reason: string; correctionKey: string };
   noEvent: AppError;
   make: ((work: Work<unknown>) => Promise<unknown>) | undefined;
-  rehearse: (work: Work<object[]>) => Promise<object[]>;
+  rehearse: <T>(work: Work<T>) => Promise<T>;
 }
 
 /** The effect of the correction; undefined after it is made. */
 async function makeCorrection(
-  orm: Orm,
+  { orm, shards }: CorrectionDatabase,
   { orgId, by, correction, noEvent, make, rehearse }: Correction,
-): Promise<object[] | undefined> {
+) {
   const event = await findEvent(orm, orgId, correction.idempotencyKey);
   if (!event) throw noEvent;
   const correct: Work<unknown> = (tx, source) =>
@@ -130,45 +142,100 @@ async function makeCorrection(
   const counted = currentQuantity(event);
   if (compareDecimals(correction.quantity, counted) === 0)
     throw fieldError('quantity', `is already ${formatDecimal(counted)}`);
-  return rehearse(async (tx, source) => {
-    const before = await readSums(tx, orgId, event, source.at);
+  const product = (await findProduct(orm, orgId, event.productSlug))!;
+  const { before, after, at } = await rehearse(async (tx, source) => {
+    const read = () => readSums(tx, orgId, event, product, source.at);
+    const before = await read();
     await correct(tx, source);
-    const after = await readSums(tx, orgId, event, source.at);
-    return before.map((one, i) => ({ ...one, after: after[i]!.before }));
+    return { before, after: await read(), at: source.at };
   }).catch(toError);
+  const limits = await readLimitSums(shards, orgId, event, product, at);
+  const others = limits.map((sum) =>
+    toEffect(sum, addDecimals(subtractDecimals(sum.before, counted), correction.quantity)),
+  );
+  return {
+    rows: [
+      ...before.rows.map((sum, i) => toEffect(sum, after.rows[i]!.before)),
+      ...others.filter(({ note }) => note),
+    ],
+    outlook: endOf(before) === endOf(after) ? undefined : [before.outlook, after.outlook],
+  };
+}
+
+const endOf = ({ outlook }: Sums) =>
+  outlook && (outlook.isOut || (outlook.end ? formatDay(outlook.end) : outlook.isLater));
+
+interface Sum {
+  label: string;
+  unit: string;
+  before: string;
+  most?: { name: 'cap' | 'limit'; unitCap: string | null };
+}
+
+/** Its note names the cap or limit that the change crosses. */
+function toEffect({ most, ...sum }: Sum, after: string) {
+  const [was, will] = [sum.before, after].map((used) => most && toCap({ ...most, usedThisMonth: used }));
+  const note = `${will?.isOver ? 'over' : 'no longer over'} its ${most?.name} of ${formatDecimal(will?.unitCap ?? 0)}`;
+  return { ...sum, after, note: was?.isOver === will?.isOver ? undefined : note };
 }
 
 /** The sums that a correction of the event changes. */
-async function readSums(orm: Orm, orgId: string, event: EventRow, at: Date) {
-  const { idempotencyKey, productSlug, metric, livemode, creditPrice } = event;
+async function readSums(
+  orm: Orm,
+  orgId: string,
+  { idempotencyKey, metric, livemode, creditPrice, ...event }: EventRow,
+  { id, usageMetric, unitCap }: UsageProduct,
+  at: Date,
+) {
   const occurredMs = Date.parse(event.occurredAt);
   const day = new Date(Math.floor(occurredMs / DAY_MS) * DAY_MS);
-  const month = monthOf(occurredMs);
-  const own = sql`org_id = ${orgId}::uuid and livemode = ${livemode} and metric = ${metric}
-    and product_id = (select id from products where slug = ${productSlug})`;
+  const own = sql`org_id = ${orgId}::uuid and livemode = ${livemode} and metric = ${metric} and product_id = ${id}::uuid`;
   const sums = await queryRow(orm)<{ day: string; month: string }>`select
     (select trim_scale(coalesce(sum(quantity), 0))::text from usage_hours
       where ${own} and hour >= ${day.toISOString()}::timestamptz and hour < ${day.toISOString()}::timestamptz + interval '1 day') as day,
-    (select trim_scale(coalesce(sum(quantity), 0))::text from usage_totals where ${own} and period = ${month}::date) as month`;
+    (select trim_scale(coalesce(sum(quantity), 0))::text from usage_totals where ${own} and period = ${monthOf(occurredMs)}::date) as month`;
   const counted = currentQuantity((await findEvent(orm, orgId, idempotencyKey))!);
-  const unit = metric;
-  return [
-    { label: 'This event', unit, before: counted },
-    ...(creditPrice === '0'
-      ? []
-      : [{ label: 'Its credits', unit: 'credits', before: multiplyDecimals(counted, creditPrice) }]),
-    { label: 'Its day (UTC)', unit, before: sums!.day },
-    { label: 'Its month (UTC)', unit, before: sums!.month },
-    ...(creditPrice === '0'
+  const most = metric === usageMetric ? { name: 'cap' as const, unitCap } : undefined;
+  const outlook = creditPrice === '0' ? undefined : await readOutlook(orm, { orgId, livemode }, at);
+  const inCredits = (label: string, before: string) => (outlook ? [{ label, unit: 'credits', before }] : []);
+  const rows: Sum[] = [
+    { label: 'This event', unit: metric, before: counted },
+    ...inCredits('Its credits', multiplyDecimals(counted, creditPrice)),
+    { label: 'Its day (UTC)', unit: metric, before: sums!.day },
+    { label: 'Its month (UTC)', unit: metric, before: sums!.month, ...(most && { most }) },
+    ...inCredits('Credits left', outlook?.balance ?? '0'),
+  ];
+  return { rows, outlook };
+}
+
+/** The limits whose windows the event is in, of the product and of its subject. */
+async function readLimitSums(
+  shards: Database['shards'],
+  orgId: string,
+  { metric, livemode, subject, occurredAt }: EventRow,
+  { id: productId, usageMetric }: UsageProduct,
+  at: Date,
+): Promise<Sum[]> {
+  if (metric !== usageMetric) return [];
+  const asked = [undefined, ...(subject === '' ? [] : [subject])];
+  const own = { orgId, productId, livemode, metric };
+  const views = await readLimitViews(
+    { shards },
+    asked.map((subject) => ({ ...own, subject })),
+    at.getTime(),
+  );
+  return views.flat().flatMap(({ subject, when, since, cap }) =>
+    Date.parse(occurredAt) < since
       ? []
       : [
           {
-            label: 'Credits left',
-            unit: 'credits',
-            before: (await readCredits(orm, { orgId, livemode }, at)).balance,
+            label: `Used ${subject === undefined ? '' : `by ${subject} `}${when}`,
+            unit: metric,
+            before: cap.used,
+            most: { name: 'limit', unitCap: cap.unitCap },
           },
-        ]),
-  ];
+        ],
+  );
 }
 
 /** @param noEvent replaces the error for an unknown event */

@@ -103,7 +103,7 @@ export type LookUp = NonNullable<Awaited<ReturnType<typeof readLookUp>>>;
 /** A correction that the form shows, or its effect. */
 export interface Typed {
   form: FormState;
-  effect?: object[] | undefined;
+  effect?: object | undefined;
 }
 
 interface Around {
@@ -162,7 +162,7 @@ export function toEventPanel(
         ? {
             isVoid: what === 'void',
             effect: typed.effect,
-            action: link({ event: wanted, correct: what }),
+            action: `${link({ event: wanted, correct: what })}#correct-title`,
             cancel: link({ event: wanted }),
             // A form submitted twice corrects once: both requests carry this key.
             form: {

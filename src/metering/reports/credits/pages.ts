@@ -70,7 +70,7 @@ export function creditPages(context: Context): Router {
 /** When the credits run out, and how many expire unused. `isLater` if the pace is known but no end is near. */
 export async function readOutlook(orm: Orm, id: AccountId, now: Date) {
   const { balance, projection } = await readAccountView(orm, id, now);
-  return { ...projection, isOut: Number(balance) <= 0, isLater: projection !== undefined };
+  return { ...projection, balance, isOut: Number(balance) <= 0, isLater: projection !== undefined };
 }
 
 export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
