@@ -275,7 +275,7 @@ cross join lateral (
 ) s`,
 };
 
-/** Of those in effect, the fullest of each Organization. A limit per subject counts for the one with the largest sum. */
+/** The fullest of each Organization, of those in effect. A limit per subject counts for the one with the largest sum. */
 export interface FullestLimit extends Record<
   'orgId' | 'slug' | 'name' | 'window' | 'quantity' | 'used',
   string
