@@ -98,6 +98,8 @@ it.each([
       creditPrice: '2',
       creditEnforcement: 'warn',
     });
+    const limits = [{ quantity: '300', window: 'P12D', enforcement: 'warn' }] as never;
+    await world.db.orm.update(entitlements).set({ limits }).where(eq(entitlements.productId, product.id));
     const { browser } = await signedInOperator(world.service);
     const page = await world.visit({ as: browser, javaScript, viewport });
     await page.goto(`/console/customers/${organization.slug}/usage?product=${product.slug}&event=day-0`);
@@ -115,6 +117,8 @@ it.each([
       const { y, height } = (await part.boundingBox())!;
       expect([y >= 0, y + height <= viewport.height]).toEqual([true, true]);
     }
+    const row = (await page.getByRole('row', { name: /Used in the rolling 12.days/ }).boundingBox())!;
+    expect(row.x + row.width).toBeLessThanOrEqual(viewport.width);
     await page.getByRole('button', { name: 'Correct this event' }).click();
     await page.getByText('The event is corrected.').waitFor();
     expect(await page.evaluate<string>('document.activeElement.id')).toBe('event');
