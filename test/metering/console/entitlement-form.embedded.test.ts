@@ -119,7 +119,8 @@ it('previews each change to an entitlement, and shows the limits of each subject
   expect(overview.text).toMatch(highest);
   for (const { text } of [list, overview])
     expect(text).toMatch(/data-tone="warn"[^>]*aria-label="1,541 of 1,800 used"/);
-  expect(overview.text).toMatch(/href="[^"]*\/entitlement\?product=[^"]*">Change the limit</);
+  // The dot stays beside its link.
+  expect(overview.text).toMatch(/nowrap">· <a href="[^"]*\/entitlement\?product=[^"]*">Change the limit</);
   expect(list.text).toMatch(/Each subject, rolling 7\sdays: at most\s+1,800 <bdi>calls/);
   expect(list.text).toMatch(/42<\/strong>\s+<bdi>calls<\/bdi>, no cap/);
   const change = { kind: 'live', cap: 'own', unitCap: '40', thresholds: '50, 250' };
@@ -147,7 +148,7 @@ it('tells that a change by hand takes an entitlement out of its plan, whose cap 
   await post({ plan, replace: 'yes', step: 'save' }, `${customer}/plan`);
   expect(await stored()).toMatchObject({ plan, unitCap: '1000' });
   const list = async () => (await operator.browser.get(`${customer}/entitlements`, html)).text;
-  expect(await list()).toMatch(/From the plan<.*?0\.0% of the cap</s);
+  expect(await list()).toMatch(/From the plan<.*?of 1,000\s+<bdi>calls<\/bdi> <span class="badge">Warns<.*?>Resets .*? · 0\.0% of the cap</s);
   expect(await open()).toContain('no longer changes it');
   // Nothing is used, and the terms stay as they are.
   const kept = fieldsOf(await open());
