@@ -73,12 +73,12 @@ export const formatRounded = (value: number): string =>
     ? formatDecimal(Math.round(value))
     : formatCompact(value);
 
-/** `42.5%`. Shares below 100% are never rounded up to 100%. */
+/** `42.5%`, `120%`. Shares below 100% are never rounded up to 100%. */
 export function formatShare(part: string, whole: string): string {
   const share = (Number(part) / Number(whole)) * 100;
   if (!Number.isFinite(share)) return '–';
-  const tenths = Math.round(share * 10);
-  return `${formatDecimal(((share < 100 ? Math.min(tenths, 999) : tenths) / 10).toFixed(1))}%`;
+  const tenths = Math.min(Math.round(share * 10), 999);
+  return `${formatDecimal(share < 100 ? (tenths / 10).toFixed(1) : Math.round(share))}%`;
 }
 
 /** `+12.5%`, `−3.0%`; undefined if `before` is zero. */

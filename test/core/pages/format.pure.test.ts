@@ -4,6 +4,7 @@ import {
   formatEach,
   formatFigure,
   formatGrace,
+  formatShare,
   formatUnit,
   roundFigure,
 } from '../../../src/core/pages/format.js';
@@ -43,6 +44,17 @@ it.each([
   expect(formatUnit('1', metric)).toBe(one);
   expect(formatUnit('2', metric)).toBe(metric);
   expect(formatEach(metric)).toBe(each);
+});
+
+it.each([
+  ['1', '8', '12.5%'],
+  ['99.99', '100', '99.9%'],
+  ['100', '100', '100%'],
+  ['120', '10', '1,200%'],
+  ['85', '40', '213%'],
+  ['1', '0', '–'],
+])('%s of %s is %s', (part, whole, share) => {
+  expect(formatShare(part, whole)).toBe(share);
 });
 
 it.each([

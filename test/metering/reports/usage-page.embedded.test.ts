@@ -425,7 +425,7 @@ describe('the parts', () => {
       const text = textOf(ofBen.text);
       expect(text).toContain('Used 5 calls in 2 events');
       expect(text).toMatch(/calls by day Download CSV Stacked by API key Model Region/);
-      expect(text).toMatch(/By API key .* the runtime 5 2(\.50)? 100\.0% By/);
+      expect(text).toMatch(/By API key .* the runtime 5 2(\.50)? 100% By/);
       expect(text).toMatch(
         new RegExp(`By region .* eu ${numbers(3, '60.0%')} us &amp; ca ${numbers(2, '40.0%')}`),
       );
