@@ -164,6 +164,7 @@ grants: [{ key: bonus, amount: 500, every: month, expires: period }]`;
   expect(preview).toContain('<bdi>Forecasts: stays as it was set by hand</bdi>');
   expect(preview).toContain('<bdi>Monthly credits (bonus): 500, expire at the end of the period</bdi>');
   expect(preview).not.toContain('small');
+  expect(preview).toContain(`<a class="button" href="${customer}/plan">Cancel</a>`);
   expect((await post(`${customer}/plan`, { plan, step: 'save' })).status).toBe(303);
   const contents = async () =>
     (await get(`${customer}/plan`)).split(`value="${plan}" checked`)[1]!.split('</ul>')[0]!;

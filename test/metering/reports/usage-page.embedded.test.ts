@@ -933,7 +933,7 @@ describe('all products', () => {
     expect(hrefOf(ofKey.text, product.name)).toMatch(new RegExp(`product=${product.slug}.*key=${key.id}`));
     expect(text).not.toContain('To filter by key');
     expect(ofKey.text).toMatch(/data-label="15 Mar 2031: 7 credits/);
-    expect(narrow).toMatch(new RegExp(`${product.name} 2 calls 7 100\\.0% By API key`));
+    expect(narrow).toMatch(new RegExp(`${product.name} 2 calls 7 100% By API key`));
     expect(narrow).toMatch(
       /By API key Name Credits Events Share of credits the other .* 8 2 53\.3% the runtime 7 2 46\.7%/,
     );
