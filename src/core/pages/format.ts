@@ -163,10 +163,11 @@ export function formatGrace(ms: number): string {
   return `${Math.floor(ms / HOUR_MS)} h ${Math.floor((ms % HOUR_MS) / MINUTE_MS)} min`;
 }
 
-/** The future is rounded to the nearest unit, so that a week that has just begun is 7 days long. */
+/** The day, if more than a week ago. The future is rounded to the nearest unit, so that a week that has just begun is 7 days long. */
 export function formatAgo(at: Date, now: Date): string {
   const ms = now.getTime() - at.getTime();
   if (Math.abs(ms) < MINUTE_MS) return ms >= 0 ? 'just now' : 'in less than a minute';
+  if (ms > 7 * DAY_MS) return formatDay(at);
   return ms > 0 ? `${formatDuration(ms)} ago` : `in ${formatDuration(-ms, Math.round)}`;
 }
 

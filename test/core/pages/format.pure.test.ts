@@ -17,6 +17,9 @@ it.each([
   [59, 'in less than a minute'],
   [0, 'just now'],
   [-7 * 86_400 + 1, '6 days ago'],
+  [-7 * 86_400, '7 days ago'],
+  [-7 * 86_400 - 1, '13 Nov 2026'],
+  [70 * 86_400, 'in 70 days'],
 ])('a time %i seconds away is %s', (seconds, text) => {
   expect(formatAgo(new Date(now.getTime() + seconds * 1_000), now)).toBe(text);
 });
