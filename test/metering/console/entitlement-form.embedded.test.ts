@@ -66,7 +66,10 @@ it('names products without their slugs, and says in words how features are writt
 it('fills in the product’s cap for a custom one, and takes it only with that choice', async () => {
   const { open, post, product, stored } = await scene();
   await database.db.orm.update(products).set({ unitCap: '250.5' }).where(eq(products.id, product.id));
-  const fields = fieldsOf(await open());
+  const text = await open();
+  const fields = fieldsOf(text);
+  const [, example] = /name="startsAt"[^>]* placeholder="([^"]*) 12:00"/.exec(text)!;
+  expect(Date.parse(`${example!} UTC`)).toBeGreaterThan(Date.now());
   expect(fields).toMatchObject({ cap: 'product', unitCap: '250.5' });
   for (const [cap, unitCap] of [
     ['product', null],

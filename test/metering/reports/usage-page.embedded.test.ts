@@ -602,6 +602,7 @@ it('a wrong day is named beside its field, and no other period is shown', async 
   const { open, product, key } = await arrive();
   await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity: 7 })]);
   const page = await open('?range=custom&from=2031-13-45&to=2031-03-15');
+  expect(page.text).toContain('placeholder="15 Mar 2031" title="For example 2031-03-15, 15 Mar');
   expect(page.status).toBe(400);
   expect(textOf(page.text)).toContain('Must be a date like 29 Nov 2026');
   expect(textOf(page.text)).not.toMatch(/Used 7 calls|March 2031/);
