@@ -21,10 +21,9 @@ import { requireConfirmation } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
 import { failedSince, findFailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 import { findSearchEnd, listUsers, readPeopleFacts } from '../accounts/identity/users/queries.js';
-import { DAY_MS } from '../core/time.js';
 import { CONSOLE, decodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } from './page.js';
 import { withEmail } from './people-pages.js';
-import { readPerson, SEEN_DAYS } from './person-pages.js';
+import { readPerson } from './person-pages.js';
 
 const OPERATORS = `${CONSOLE}/operators`;
 /** There are few, so all fit on one page. */
@@ -123,15 +122,13 @@ function addPeople(router: Router, deps: ConsoleDeps): void {
       );
       const ids = page.map(({ id }) => id);
       const failed = await findFailedSignIns(orm, ids, since);
-      const seenSince = new Date(clock.now() - SEEN_DAYS * DAY_MS);
-      const facts = await readPeopleFacts(orm, ids, seenSince);
-      const people = page.map(({ id, email, name, createdAt }) => ({
+      const facts = await readPeopleFacts(orm, ids, clock.now());
+      const people = page.map(({ id, email, name }) => ({
         ...facts.get(id)!,
         id,
         email,
         name,
         failed: failed.get(id),
-        unseen: createdAt < seenSince ? `Not in ${SEEN_DAYS} days` : 'Never',
       }));
       return { people, pager: toPager(PEOPLE, { search, signal }, { cursor, nextCursor }) };
     });

@@ -42,6 +42,7 @@ import { requireConfirmation } from '../accounts/identity/session/operator.js';
 import { personOf } from '../accounts/identity/session/session.js';
 import { failedSince, findFailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 import { normalizeEmail } from '../accounts/identity/sign-in/sign-in.js';
+import { readPeopleFacts } from '../accounts/identity/users/queries.js';
 import type { Organization } from '../accounts/identity/organizations/queries.js';
 import { roles, type Role } from '../accounts/organizations/table.js';
 import { addressOf, decodeKey, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
@@ -86,7 +87,12 @@ export function customerPeoplePages(deps: ConsoleDeps): Router {
     const { page, nextCursor } = cutPage(rows, PAGE_SIZE, ({ email }) => toCursor(email));
     const ids = page.map(({ userId }) => userId);
     const failed = await findFailedSignIns(db.orm, ids, failedSince(clock.now()));
-    const members = page.map((member) => ({ ...member, failed: failed.get(member.userId) }));
+    const facts = await readPeopleFacts(db.orm, ids, clock.now());
+    const members = page.map((member) => ({
+      ...member,
+      ...facts.get(member.userId),
+      failed: failed.get(member.userId),
+    }));
     const now = new Date(clock.now());
     const view = { view: 'console/people', tab: 'people', title: 'People', notices };
     await renderCustomer(deps, req, res, view, customer, {

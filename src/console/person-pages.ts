@@ -14,7 +14,6 @@ import { listOrganizationsOf } from '../accounts/identity/organizations/queries.
 import { hasSecondFactor } from '../accounts/identity/second-factor/queries.js';
 import { toSessionView } from '../accounts/identity/account/pages.js';
 import { listSessions } from '../accounts/identity/session/queries.js';
-import { DAY_MS } from '../core/time.js';
 import { requireConfirmation } from '../accounts/identity/session/operator.js';
 import { readFailedHours } from '../accounts/identity/sign-in/failed-queries.js';
 import { findLinkTime } from '../accounts/identity/single-sign-on/queries.js';
@@ -27,7 +26,6 @@ import { PEOPLE, type ConsoleDeps } from './page.js';
 
 const MAX_ORGANIZATIONS = 100;
 const MAX_SESSIONS = 5;
-export const SEEN_DAYS = 90;
 
 const nameSchema = z.strictObject({ name: nameField });
 
@@ -107,7 +105,7 @@ export function personPages(deps: ConsoleDeps): Router {
       const now = new Date(clock.now());
       const failed = await readFailedHours(orm, person.id, now);
       const sessions = await listSessions(orm, person.id, '', now, MAX_SESSIONS);
-      const facts = await readPeopleFacts(orm, [person.id], new Date(now.getTime() - SEEN_DAYS * DAY_MS));
+      const facts = await readPeopleFacts(orm, [person.id], now.getTime());
       const page = { view: 'console/person', title: person.name, section: 'people', notices };
       const values = { name: person.name, ...form.values };
       await renderPage(deps, req, res, page, {
@@ -115,8 +113,7 @@ export function personPages(deps: ConsoleDeps): Router {
         found: person,
         memberships,
         ...failed,
-        lastSeenAt: facts.get(person.id)?.lastSeenAt,
-        seenDays: SEEN_DAYS,
+        ...facts.get(person.id),
         sessions: sessions.map(toSessionView),
       });
     },

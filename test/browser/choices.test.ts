@@ -109,6 +109,22 @@ it.each(forms)('the choice of $form follows what is typed', async (form) => {
   expect(await field.inputValue()).toBe(form.value);
 });
 
+it('shows a custom cap only with its choice, also without a script', async () => {
+  const product = await createProduct(world.db, { unitCap: '250.5' });
+  const { slug } = await createOrganization(world.db);
+  const { browser } = await signedInOperator(world.service);
+  const page = await world.visit({ as: browser, javaScript: false });
+  await page.goto(`/console/customers/${slug}/entitlement?product=${product.slug}`);
+  const field = page.getByLabel('Custom cap');
+  expect([await field.isVisible(), await field.inputValue()]).toEqual([false, '250.5']);
+  await page.getByLabel('Cap per month (UTC)').selectOption('own');
+  expect(await field.isVisible()).toBe(true);
+  await field.fill('7');
+  await page.getByLabel('Cap per month (UTC)').selectOption('product');
+  await page.getByRole('button', { name: 'Grant' }).click();
+  expect([await field.isVisible(), await field.inputValue()]).toEqual([true, '7']);
+});
+
 it('only an order that rests in the book can be post only', async () => {
   const { browser, path } = await forms.find(({ form }) => form === 'an order')!.open();
   const page = await world.visit({ as: browser });

@@ -238,7 +238,7 @@ it('after going back, the keys go on from the customer that was opened', async (
   await page.keyboard.press('k');
   expect(await focused()).toBe(hrefs[0]);
   await page.keyboard.press('?');
-  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  await page.getByRole('dialog', { name: 'Shortcuts' }).waitFor();
   await page.goto('/console?sort=-name');
   await page.keyboard.press('f');
   expect(await page.evaluate<string>('document.activeElement.name')).toBe('search');

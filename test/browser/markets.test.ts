@@ -666,7 +666,7 @@ it('keys go through the opportunities, choose a side and list themselves', async
   await page.waitForURL(`**/${ticker}?side=yes*`);
   await page.locator('#ticket-tabs a[aria-current]', { hasText: 'Buy YES' }).waitFor();
   await page.keyboard.press('?');
-  await page.getByRole('dialog', { name: 'Keys' }).getByText('previous, next outcome').waitFor();
+  await page.getByRole('dialog', { name: 'Shortcuts' }).getByText('previous, next outcome').waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
   await page.keyboard.press('Escape');
   await page.keyboard.press('t');
@@ -674,7 +674,7 @@ it('keys go through the opportunities, choose a side and list themselves', async
   // In a field for text, a key is only typed.
   await page.locator('#q').focus();
   await page.keyboard.press('s');
-  expect(await page.getByRole('dialog', { name: 'Keys' }).isVisible()).toBe(false);
+  expect(await page.getByRole('dialog', { name: 'Shortcuts' }).isVisible()).toBe(false);
   expect(page.url()).toContain('side=yes');
 });
 
@@ -810,9 +810,9 @@ it('the keys open below their button and close with a button of their own', asyn
   for (const width of [1280, 1920]) {
     await page.setViewportSize({ width, height: 900 });
     await page.goto('/dashboard/markets');
-    const button = page.getByRole('button', { name: 'Keys' });
+    const button = page.getByRole('button', { name: 'Shortcuts' });
     await button.click();
-    const keys = page.getByRole('dialog', { name: 'Keys' });
+    const keys = page.getByRole('dialog', { name: 'Shortcuts' });
     const [above, below] = [(await button.boundingBox())!, (await keys.boundingBox())!];
     expect(below.y).toBeGreaterThanOrEqual(above.y + above.height);
     expect(below.y - above.y - above.height).toBeLessThan(40);

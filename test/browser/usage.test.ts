@@ -73,7 +73,7 @@ it('the keys of a customer’s events go on to the next page, and an open event 
   const page = await world.visit({ as: browser, viewport: { width: 1280, height: 800 } });
   await page.goto(`/console/customers/${organization.slug}/usage`);
   await page.keyboard.press('?');
-  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  await page.getByRole('dialog', { name: 'Shortcuts' }).waitFor();
   await page.keyboard.press('Escape');
   await page.locator('[data-row]').last().focus();
   await page.keyboard.press('j');

@@ -1031,7 +1031,12 @@ describe('a customer', () => {
     const user = await createUser(service.context.db);
     await addMember(service.context.db, id, user.id, 'owner');
     expect(await roleOf()).toBe('member');
-    expect(await open(`${base}/people`)).toMatch(new RegExp(`<a[^>]* href="/console/people/${user.id}">`));
+    expect(await open(`${base}/people`)).toMatch(
+      new RegExp(
+        `<a[^>]* href="/console/people/${user.id}">.*"Second factor"><div><bdi class="quiet">Off<.*"Last seen"><div><span class="quiet">Not in 90 days<`,
+        's',
+      ),
+    );
     expect(await open(`${base}/people/${user.id}`)).toContain('the only owner');
     expect((await post(`${base}/people/${user.id}/role`, { role: 'boss' })).status).toBe(400);
     expect((await post(`${base}/people/${user.id}/role`, { role: 'billing' })).status).toBe(303);

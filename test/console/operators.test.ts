@@ -3,6 +3,10 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { operatorLog } from '../../src/accounts/audit/table.js';
 import { operators, sessions } from '../../src/accounts/identity/table.js';
 import { users } from '../../src/accounts/organizations/table.js';
+import { monthOf, DAY_MS } from '../../src/core/time.js';
+import { usageTotals } from '../../src/metering/ingestion/table.js';
+import { createProduct, grant } from '../metering/support/products.js';
+import { createOrganization } from '../support/fixtures.js';
 import { isEmbedded } from '../support/database.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../support/accounts.js';
 import {
@@ -31,6 +35,29 @@ const audited = async (action: string) =>
   );
 
 describe('products', () => {
+  it('are listed with their customers, and what all of them used this month', async () => {
+    const { id: productId } = await createProduct(database.db, { name: 'Counted' });
+    const now = service.clock.now();
+    const startsAt = new Date(now - 2 * DAY_MS);
+    for (const [quantity, values] of [
+      ['1000.5', { startsAt }],
+      ['0.25', { startsAt }],
+      ['9', { startsAt, endsAt: new Date(now - DAY_MS) }],
+      ['0', { startsAt: new Date(now + DAY_MS) }],
+    ] as const) {
+      const { id: orgId } = await createOrganization(database.db);
+      await grant(database.db, orgId, productId, values);
+      const live = { orgId, productId, period: monthOf(now), livemode: true, events: 1, metric: 'calls' };
+      await database.db.orm.insert(usageTotals).values([
+        { ...live, quantity },
+        { ...live, metric: 'earlier', quantity: '7' },
+        { ...live, livemode: false, quantity: '5' },
+      ]);
+    }
+    const words = toWords((await open('/console/products')).text);
+    expect(words).toMatch(/ Counted \S+ calls 2 1,009\.75 No cap None /);
+  });
+
   it('are created once, changed, archived and restored', async () => {
     const product = { slug: 'maps', name: '<b>Maps', usageMetric: 'tiles', unitCap: '0100.5' };
     expect((await post('/console/new-product', product)).status).toBe(303);

@@ -250,7 +250,7 @@ it('draws the credits of all products by day if they burned any', async () => {
   expect(text).toMatch(/<bdi>credits<\/bdi> by day and product/);
   expect(chartOf(text)[1]![1]).toBe('6');
   expect(rowsOf(text).map((cells) => cells.slice(-2))).toEqual([
-    ['6', '100.0%'],
+    ['6', '100%'],
     ['0', '0.0%'],
   ]);
   const productsOf = async (sort: string) =>

@@ -295,7 +295,7 @@ describe('an entry', () => {
       details: { before: { plan: 'team' }, after: {} },
     });
     const { rows } = await page();
-    expect(rows[0]).toContain('Changed the entitlement to api : set by the plan Team for 2 → hand');
+    expect(rows[0]).toContain('Changed the entitlement to api : set by the plan Team for 2 → by hand');
     expect(rows[1]).toContain('Granted 5 live credits by the plan Team for 2');
   });
 

@@ -151,9 +151,9 @@ describe('a seeded database', () => {
       const facts = await readPeopleFacts(
         database.db.orm,
         people.map(({ id }) => id),
-        since,
+        service.clock.now(),
       );
-      const unseen = people.filter(({ id }) => !facts.get(id)!.lastSeenAt);
+      const unseen = people.filter(({ id }) => Number(facts.get(id)!.lastSeenAt) < since.getTime());
       expect(unseen.map(({ email }) => email)).toEqual(['dev@northwind.example']);
     });
 

@@ -73,12 +73,12 @@ export const formatRounded = (value: number): string =>
     ? formatDecimal(Math.round(value))
     : formatCompact(value);
 
-/** `42.5%`. Shares below 100% are never rounded up to 100%. */
+/** `42.5%`, `120%`. Shares below 100% are never rounded up to 100%. */
 export function formatShare(part: string, whole: string): string {
   const share = (Number(part) / Number(whole)) * 100;
   if (!Number.isFinite(share)) return '–';
-  const tenths = Math.round(share * 10);
-  return `${formatDecimal(((share < 100 ? Math.min(tenths, 999) : tenths) / 10).toFixed(1))}%`;
+  const tenths = Math.min(Math.round(share * 10), 999);
+  return `${formatDecimal(share < 100 ? (tenths / 10).toFixed(1) : Math.round(share))}%`;
 }
 
 /** `+12.5%`, `−3.0%`; undefined if `before` is zero. */
@@ -163,10 +163,11 @@ export function formatGrace(ms: number): string {
   return `${Math.floor(ms / HOUR_MS)} h ${Math.floor((ms % HOUR_MS) / MINUTE_MS)} min`;
 }
 
-/** The future is rounded to the nearest unit, so that a week that has just begun is 7 days long. */
+/** The day, if more than a week ago. The future is rounded to the nearest unit, so that a week that has just begun is 7 days long. */
 export function formatAgo(at: Date, now: Date): string {
   const ms = now.getTime() - at.getTime();
   if (Math.abs(ms) < MINUTE_MS) return ms >= 0 ? 'just now' : 'in less than a minute';
+  if (ms > 7 * DAY_MS) return formatDay(at);
   return ms > 0 ? `${formatDuration(ms)} ago` : `in ${formatDuration(-ms, Math.round)}`;
 }
 

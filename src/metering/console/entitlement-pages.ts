@@ -15,7 +15,7 @@ import {
   readQuery,
   textField,
 } from '../../core/pages/form.js';
-import { toNamedOptions, toNames } from '../../core/pages/format.js';
+import { formatDecimal, toNamedOptions, toNames } from '../../core/pages/format.js';
 import { editRows, readFields, rowNumbers, writeFields } from '../../core/pages/rows.js';
 import type { Tx } from '../../core/db/client.js';
 import { pageRouter } from '../../core/pages/layout.js';
@@ -176,12 +176,16 @@ async function readEffect(tx: Tx, before: Grant, now: Date) {
   const names = toNames(before.plan === null ? [] : await listPlanNames(tx, [before.plan]));
   const changes = listTermChanges(toDetails(before), toDetails(after), (plan) => names.get(plan) ?? plan);
   if (changes.every(({ label }) => label === SET_BY)) return undefined;
+  const nameCap = ({ hasOwnCap, effectiveUnitCap: cap }: Grant) =>
+    `${cap === null ? 'none' : formatDecimal(cap)}${hasOwnCap ? '' : ' (the product’s)'}`;
   const use = await listCurrentUse(tx, before.orgId, { now, livemode: true, limit: MAX_PRODUCTS });
   const row = use.find(({ productId }) => productId === before.productId);
   const isOver = ({ effectiveUnitCap: cap }: Grant) =>
     row && cap !== null && compareDecimals(row.usedThisMonth, cap) > 0;
   return {
-    changes,
+    changes: changes.map((change) =>
+      change.label === 'cap' ? { ...change, was: nameCap(before), will: nameCap(after) } : change,
+    ),
     use: row && { used: row.usedThisMonth, caps: [before, after].map((one) => one.effectiveUnitCap) },
     metric: row?.usageMetric,
     goesOver: isOver(after) && !isOver(before),

@@ -1,7 +1,8 @@
 import { sql } from 'drizzle-orm';
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
-import { compareDecimals, toPlainDecimal } from '../../core/decimal.js';
+import { textArray } from '../../core/db/sql.js';
+import { compareDecimals, sumDecimals, toPlainDecimal } from '../../core/decimal.js';
 import { decimalField, nameField, parseInput, text } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
@@ -67,8 +68,14 @@ export function productPages(deps: ConsoleDeps): Router {
     const rows = await listProducts(orm, { after: cursor, limit: PAGE_SIZE });
     const { page: products, nextCursor } = cutPage(rows, PAGE_SIZE, ({ slug }) => slug);
     const page = { view: 'metering/console/products', title: 'Products', section: 'products', notices };
+    const uses = await listUses(deps, products);
     await renderPage(deps, req, res, page, {
-      products: products.map((product) => ({ ...product, prices: listPrices(product) })),
+      month: new Date(monthRange(monthOf(deps.clock.now())).start),
+      products: products.map((product) => ({
+        ...product,
+        ...uses.get(product.id)!,
+        prices: listPrices(product),
+      })),
       pager: toPager(PRODUCTS, {}, { cursor, nextCursor }),
     });
   });
@@ -216,6 +223,33 @@ async function readUse({ db, clock }: ConsoleDeps, product: Product, after = pro
       .toSorted((a, b) => share(b) - share(a))
       .slice(0, SHOWN_CUSTOMERS),
   };
+}
+
+/** By product: customers with an entitlement in effect, and what all have used this month, archived or not. */
+async function listUses({ db, clock }: ConsoleDeps, listed: readonly Product[]) {
+  const now = sql`${new Date(clock.now()).toISOString()}::timestamptz`;
+  const isListed = sql`product_id = any (${textArray(listed.map(({ id }) => id))}::uuid[])`;
+  const groups = await Promise.all(
+    db.shards.groups.map((group) =>
+      group.select<{ productId: string; metric: string | null; amount: string }>(
+        (t) => sql`
+      select product_id::text as "productId", null as metric, count(*)::text as amount
+      from ${t('entitlements')} e join ${t('organizations')} o on o.id = e.org_id
+      where ${t.owns(sql`e.org_id`)} and ${isListed} and o.archived_at is null and starts_at <= ${now} and (ends_at is null or ends_at > ${now})
+      group by product_id
+      union all select product_id::text, metric, trim_scale(sum(quantity))::text from ${t('usage_totals')}
+      where ${t.owns(sql`org_id`)} and ${isListed} and livemode and period = ${monthOf(clock.now())}::date
+      group by product_id, metric`,
+      ),
+    ),
+  );
+  const sumOf = (id: string, metric: string | null) =>
+    sumDecimals(
+      groups.flat().flatMap((row) => (row.productId === id && row.metric === metric ? [row.amount] : [])),
+    );
+  return new Map(
+    listed.map(({ id, usageMetric }) => [id, { customers: sumOf(id, null), used: sumOf(id, usageMetric) }]),
+  );
 }
 
 /** The lowest and the highest, if they differ. */

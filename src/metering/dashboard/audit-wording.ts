@@ -144,7 +144,7 @@ function alertLevel(entry: LoggedAction) {
     : say`${`${String(levelOf('percent'))}%`} of the cap of ${target(entry)}`;
 }
 
-export const SET_BY = 'set by';
+export const SET_BY = 'set';
 
 /** Absent fields mean a default. */
 const terms: [string, string, string, (value: string, nameOfPlan: (slug: string) => string) => string][] = [
@@ -154,7 +154,7 @@ const terms: [string, string, string, (value: string, nameOfPlan: (slug: string)
   ['startsAt', 'start', '', (at) => formatTime(new Date(at))],
   ['endsAt', 'end', 'none', (at) => formatTime(new Date(at))],
   ['features', 'features', 'the product’s', (features) => features.split('\n').join(', ')],
-  ['plan', SET_BY, 'hand', (plan, nameOf) => `the plan ${nameOf(plan)}`],
+  ['plan', SET_BY, 'by hand', (plan, nameOf) => `by the plan ${nameOf(plan)}`],
 ];
 
 export function listTermChanges(before: unknown, after: unknown, nameOfPlan: (slug: string) => string) {

@@ -102,7 +102,7 @@ it('the page after a test message shows its result, and no other message', async
     .update(webhookDeliveries)
     .set({ status: 'failed', failures: 8 })
     .where(eq(webhookDeliveries.endpointId, endpoint!.id));
-  expect(textOf(await getPage(browser, PATH))).toContain('All 6 100.0%');
+  expect(textOf(await getPage(browser, PATH))).toContain('All 6 100%');
 
   const stranger = await arrive();
   await stranger.create([['types', 'api_key.created']]);

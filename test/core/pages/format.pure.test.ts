@@ -4,6 +4,7 @@ import {
   formatEach,
   formatFigure,
   formatGrace,
+  formatShare,
   formatUnit,
   roundFigure,
 } from '../../../src/core/pages/format.js';
@@ -16,6 +17,9 @@ it.each([
   [59, 'in less than a minute'],
   [0, 'just now'],
   [-7 * 86_400 + 1, '6 days ago'],
+  [-7 * 86_400, '7 days ago'],
+  [-7 * 86_400 - 1, '13 Nov 2026'],
+  [70 * 86_400, 'in 70 days'],
 ])('a time %i seconds away is %s', (seconds, text) => {
   expect(formatAgo(new Date(now.getTime() + seconds * 1_000), now)).toBe(text);
 });
@@ -43,6 +47,17 @@ it.each([
   expect(formatUnit('1', metric)).toBe(one);
   expect(formatUnit('2', metric)).toBe(metric);
   expect(formatEach(metric)).toBe(each);
+});
+
+it.each([
+  ['1', '8', '12.5%'],
+  ['99.99', '100', '99.9%'],
+  ['100', '100', '100%'],
+  ['120', '10', '1,200%'],
+  ['85', '40', '213%'],
+  ['1', '0', '–'],
+])('%s of %s is %s', (part, whole, share) => {
+  expect(formatShare(part, whole)).toBe(share);
 });
 
 it.each([

@@ -146,6 +146,9 @@ describe('a grant', () => {
     expect(page).toMatch(
       /Credits run out (\d+ \w+ \d{4}) → (?!\1)\d+ \w+ \d{4} At the pace of the last 7 days\. About 6\d would expire unused\./,
     );
+    const startsAt = `${new Date(nowMs + 40 * DAY_MS).toISOString().slice(0, 10)} 00:00`;
+    const later = readText((await post('/grant', { ...form, startsAt })).text);
+    expect(later).toMatch(/Credits run out \d+ \w+ \d{4} \(unchanged\) At the pace/);
   });
 
   it('is granted and counted once, even if its button is pressed twice', async () => {

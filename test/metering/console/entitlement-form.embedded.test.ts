@@ -66,7 +66,10 @@ it('names products without their slugs, and says in words how features are writt
 it('fills in the product’s cap for a custom one, and takes it only with that choice', async () => {
   const { open, post, product, stored } = await scene();
   await database.db.orm.update(products).set({ unitCap: '250.5' }).where(eq(products.id, product.id));
-  const fields = fieldsOf(await open());
+  const text = await open();
+  const fields = fieldsOf(text);
+  const [, example] = /name="startsAt"[^>]* placeholder="([^"]*) 12:00"/.exec(text)!;
+  expect(Date.parse(`${example!} UTC`)).toBeGreaterThan(Date.now());
   expect(fields).toMatchObject({ cap: 'product', unitCap: '250.5' });
   for (const [cap, unitCap] of [
     ['product', null],
@@ -119,7 +122,8 @@ it('previews each change to an entitlement, and shows the limits of each subject
   expect(overview.text).toMatch(highest);
   for (const { text } of [list, overview])
     expect(text).toMatch(/data-tone="warn"[^>]*aria-label="1,541 of 1,800 used"/);
-  expect(overview.text).toMatch(/href="[^"]*\/entitlement\?product=[^"]*">Change the limit</);
+  // The dot stays beside its link.
+  expect(overview.text).toMatch(/nowrap">· <a href="[^"]*\/entitlement\?product=[^"]*">Change the limit</);
   expect(list.text).toMatch(/Each subject, rolling 7\sdays: at most\s+1,800 <bdi>calls/);
   expect(list.text).toMatch(/42<\/strong>\s+<bdi>calls<\/bdi>, no cap/);
   const change = { kind: 'live', cap: 'own', unitCap: '40', thresholds: '50, 250' };
@@ -128,11 +132,13 @@ it('previews each change to an entitlement, and shows the limits of each subject
   const words = text.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
   for (const part of [
     'Thresholds 50, 80, 100 50, 250',
-    'Cap the product’s 40',
-    'Used this month No cap 105.0% of 40',
+    'Cap none (the product’s) 40',
+    'Used this month No cap 105% of 40',
     'over the new cap at once',
   ])
     expect(words).toContain(part);
+  await database.db.orm.update(products).set({ unitCap: '10000' }).where(eq(products.id, productId));
+  expect((await post(change)).text).toMatch(/>10,000 \(the product’s\)<.*?>40</s);
   expect((await post({ ...change, step: 'edit' })).text).toContain('value="50, 250"');
   expect((await post({ ...change, step: 'save' })).status).toBe(303);
   expect(await stored()).toMatchObject({ unitCap: '40', thresholds: [50, 250] });
@@ -147,7 +153,9 @@ it('tells that a change by hand takes an entitlement out of its plan, whose cap 
   await post({ plan, replace: 'yes', step: 'save' }, `${customer}/plan`);
   expect(await stored()).toMatchObject({ plan, unitCap: '1000' });
   const list = async () => (await operator.browser.get(`${customer}/entitlements`, html)).text;
-  expect(await list()).toMatch(/From the plan<.*?0\.0% of the cap</s);
+  expect(await list()).toMatch(
+    /From the plan<.*?of 1,000\s+<bdi>calls<\/bdi> <span class="badge">Warns<.*?>Resets .*? · 0\.0% of the cap</s,
+  );
   expect(await open()).toContain('no longer changes it');
   // Nothing is used, and the terms stay as they are.
   const kept = fieldsOf(await open());
@@ -156,7 +164,7 @@ it('tells that a change by hand takes an entitlement out of its plan, whose cap 
   expect(text).not.toContain('Nothing has changed yet.');
   expect(await stored()).toMatchObject({ plan });
   const changed = (await post({ ...kept, cap: 'own', unitCap: '500' })).text;
-  expect(changed).toMatch(/>1,000<.*?>500<.*?Set by<.*?the plan Own.*?>hand</s);
+  expect(changed).toMatch(/>1,000<.*?>500<.*?>Set<.*?>by the plan Own.*?>by hand</s);
   expect((await post({ ...kept, cap: 'own', unitCap: '500', step: 'save' })).status).toBe(303);
   expect(await stored()).toMatchObject({ plan: null, unitCap: '500' });
   expect(await list()).toMatch(/0\.0% of the cap, custom</);

@@ -37,7 +37,7 @@ it('shows the same numbers as the API, live and test separately', async () => {
   });
   expect(await answer.json()).toMatchObject({ used: 333.3, remaining: 667.2, unitCap: 1000.5 });
   const row = rowOf((await open()).text, product.slug);
-  expect(row).toContain('333.3 of 1,000.5 calls');
+  expect(row).toContain('333.3 of 1,000.5 calls Warns');
   expect(row).toContain('667.2 remaining · 33.3%');
   expect(row).toContain('Test, counted separately: 1,000.75 used, over the cap by 0.25');
   expect(textOf((await open()).text)).toContain('still recorded, with the warning');

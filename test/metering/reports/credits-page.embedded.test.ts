@@ -162,14 +162,14 @@ describe('the credits page', () => {
     const { text } = await browser.get('/dashboard/usage', html);
     expect(readText(text)).toMatch(/Credits burned 60 .*credits by day and product/);
     expect(text).toMatch(/data-label="[^"]*: 60 credits/);
-    expect(text).toMatch(/data-label="Share of credits">100\.0%<svg class="meter"/);
+    expect(text).toMatch(/data-label="Share of credits">100%<svg class="meter"/);
     expect(readText(text)).toMatch(
-      /Name Quantity Credits Share of credits Tokens 30 calls 60 100\.0% Free calls 4 calls Free/,
+      /Name Quantity Credits Share of credits Tokens 30 calls 60 100% Free calls 4 calls Free/,
     );
     const { apiKeys } = (await browser.get('/dashboard/api-keys')).body;
     const apiKey = apiKeys.find(({ livemode }: { livemode: boolean }) => livemode);
     const ofKey = async () => readText((await browser.get(`/dashboard/api-keys/${apiKey.id}`, html)).text);
-    expect(await ofKey()).toContain('Usage reported with this key : 60 credits this month, 100.0% of all');
+    expect(await ofKey()).toContain('Usage reported with this key : 60 credits this month, 100% of all');
     const day = readText((await browser.get('/dashboard/usage?range=last7', html)).text);
     expect(day).toContain('Credits burned 60');
     expect(day).not.toContain('this month so far');

@@ -425,7 +425,7 @@ describe('the parts', () => {
       const text = textOf(ofBen.text);
       expect(text).toContain('Used 5 calls in 2 events');
       expect(text).toMatch(/calls by day Download CSV Stacked by API key Model Region/);
-      expect(text).toMatch(/By API key .* the runtime 5 2(\.50)? 100\.0% By/);
+      expect(text).toMatch(/By API key .* the runtime 5 2(\.50)? 100% By/);
       expect(text).toMatch(
         new RegExp(`By region .* eu ${numbers(3, '60.0%')} us &amp; ca ${numbers(2, '40.0%')}`),
       );
@@ -557,6 +557,12 @@ describe('the parts', () => {
     expect(textOf((await open(without.replaceAll('&amp;', '&'))).text)).toContain('Used 11 calls');
     const subject = hrefOf(whole, 'ben');
     expect(textOf((await open(subject.slice('/dashboard/usage'.length))).text)).toContain('Used 5 calls');
+    const typed = (await open('?subject=be')).text;
+    expect(typed).toMatch(
+      /Did you mean <a href="\/dashboard\/usage\?[^"]*subject=ben"><bdi>ben<\/bdi><\/a>\?/,
+    );
+    for (const named of ['ben&dimension.model=none', 'nobody'])
+      expect((await open(`?subject=${named}`)).text).not.toContain('Did you mean');
   });
 
   it('are offered as filters: listed values, and the API keys by name', async () => {
@@ -602,6 +608,7 @@ it('a wrong day is named beside its field, and no other period is shown', async 
   const { open, product, key } = await arrive();
   await sendUsage(service.url, key.secret, [usageEvent(product.slug, uuid(), { quantity: 7 })]);
   const page = await open('?range=custom&from=2031-13-45&to=2031-03-15');
+  expect(page.text).toContain('placeholder="15 Mar 2031" title="For example 2031-03-15, 15 Mar');
   expect(page.status).toBe(400);
   expect(textOf(page.text)).toContain('Must be a date like 29 Nov 2026');
   expect(textOf(page.text)).not.toMatch(/Used 7 calls|March 2031/);
@@ -782,6 +789,12 @@ describe('the last days', () => {
       expect(page).toMatch(
         new RegExp(`By ${part} Name Quantity Events Share large 6 ▲ 50\\.0% .* small 3 ▼ 50\\.0%`),
       );
+    const ofSubject = textOf((await open('?range=day&subject=large')).text);
+    expect(ofSubject).toMatch(/By API key .* 6 ▲ 50\.0% .*By model [^▲]* large 6 ▲ 50\.0% more than 4 in/);
+    const ofKey = textOf((await open(`?range=day&key=${key.id}`)).text);
+    expect(ofKey).toMatch(/By subject [^▲]* large 6 ▲ 50\.0% .* small 3 ▼ 50\.0%/);
+    const ofBoth = textOf((await open(`?range=day&key=${key.id}&subject=small`)).text);
+    expect(ofBoth).toMatch(/By model [^▼]* small 3 ▼ 50\.0% .*By subject [^▲]* large 6 ▲ 50\.0%/);
   });
 
   it('say over all products how usage without a subject has changed', async () => {
@@ -933,7 +946,7 @@ describe('all products', () => {
     expect(hrefOf(ofKey.text, product.name)).toMatch(new RegExp(`product=${product.slug}.*key=${key.id}`));
     expect(text).not.toContain('To filter by key');
     expect(ofKey.text).toMatch(/data-label="15 Mar 2031: 7 credits/);
-    expect(narrow).toMatch(new RegExp(`${product.name} 2 calls 7 100\\.0% By API key`));
+    expect(narrow).toMatch(new RegExp(`${product.name} 2 calls 7 100% By API key`));
     expect(narrow).toMatch(
       /By API key Name Credits Events Share of credits the other .* 8 2 53\.3% the runtime 7 2 46\.7%/,
     );

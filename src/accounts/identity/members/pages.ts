@@ -22,6 +22,7 @@ import { renderPage, pageRouter } from '../../../core/pages/layout.js';
 import { isManager, managingRoles } from '../../organizations/table.js';
 import { requireFactorOfMembers, requireSingleSignOnOfMembers } from '../organizations/organizations.js';
 import { normalizeEmail } from '../sign-in/sign-in.js';
+import { readPeopleFacts } from '../users/queries.js';
 import { listOpenInvitations } from './invitation-queries.js';
 import { beginSecretPage } from '../../../core/http/headers.js';
 import { invite, MAX_OPEN_INVITATIONS, revokeInvitation, toInvitationLink } from './invitations.js';
@@ -69,10 +70,13 @@ export function membersPages(deps: PageDeps): Router {
     const rows = await listMembers(db.orm, orgId, { after, search, limit: PAGE_SIZE });
     const { page: members, nextCursor } = cutPage(rows, PAGE_SIZE, (last) => toCursor(last.email));
     const origins = await readOrigins(db.orm, orgId, members);
+    const ids = members.map((member) => member.userId);
+    const facts = isManager(role) ? await readPeopleFacts(db.orm, ids, clock.now()) : undefined;
     const page = { view: 'accounts/members/list', title: 'Members', section: 'members', notices };
     await renderPage(deps, req, res, page, {
       members: members.map((member) => ({
         ...member,
+        ...facts?.get(member.userId),
         origin: origins.get(member.userId),
         isManageable: mayManage(role, member.role),
       })),

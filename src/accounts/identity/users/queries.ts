@@ -2,6 +2,7 @@ import { and, asc, eq, gt, gte, inArray, isNull, lte, max, sql } from 'drizzle-o
 import type { Orm, Tx } from '../../../core/db/client.js';
 import { containsText, firstRow, firstValue, queryRows, matches } from '../../../core/db/sql.js';
 import { firstIdOf } from '../../../core/ids.js';
+import { DAY_MS } from '../../../core/time.js';
 import { operatorLog } from '../../audit/table.js';
 import { memberships, users } from '../../organizations/table.js';
 import type { Range } from '../../../core/http/page.js';
@@ -71,8 +72,11 @@ export async function listUsers(
 /** Each with at most this many customers. */
 const MAX_CUSTOMERS = 3;
 
-/** By person. `lastSeenAt` is null without an open session or a sign-in since `since`. */
-export async function readPeopleFacts(orm: Orm, ids: readonly string[], since: Date) {
+const SEEN_DAYS = 90;
+
+/** By person. `lastSeenAt` is null without an open session or a recent sign-in; `unseen` is then shown. */
+export async function readPeopleFacts(orm: Orm, ids: readonly string[], nowMs: number) {
+  const since = new Date(nowMs - SEEN_DAYS * DAY_MS);
   const customers = sql`select o.slug, o.name from memberships m join organizations o on o.id = m.org_id
     where m.user_id = users.id order by o.name, o.slug limit ${MAX_CUSTOMERS}`;
   // All sign-ins are read once, not once per person.
@@ -92,11 +96,13 @@ export async function readPeopleFacts(orm: Orm, ids: readonly string[], since: D
     customers: { slug: string; name: string }[];
     hasFactor: boolean;
     lastSeenAt: string | null;
+    unseen: string;
   }>`
     select users.id::text, ${hasFactor(users.id)} as "hasFactor",
       (select coalesce(json_agg(c), '[]') from (${customers}) c) as customers,
       to_json(greatest((select max(s.last_seen_at) from sessions s where s.user_id = users.id), l.at))
-        #>> '{}' as "lastSeenAt"
+        #>> '{}' as "lastSeenAt",
+      case when users.created_at < ${since.toISOString()}::timestamptz then ${`Not in ${SEEN_DAYS} days`}::text else 'Never' end as unseen
     from users left join (${signIns}) l on l.actor = users.id::text where ${inArray(users.id, [...ids])}`;
   return new Map(
     rows.map(({ id, lastSeenAt, ...facts }) => [

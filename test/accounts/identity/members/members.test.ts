@@ -39,6 +39,15 @@ describe('GET /dashboard/members', () => {
     }
   });
 
+  it('says to owners and admins when each was last seen, and who has a second factor', async () => {
+    for (const role of roles) {
+      const { text } = await team[role].browser.get('/dashboard/members', html);
+      const row = text.split('<tr role="row">').find((part) => part.includes(team.billing.email))!;
+      const facts = /"Second factor"><span class="quiet">Off<.*"Last seen">\s*<span><time [^>]*>just now</s;
+      expect([role, facts.test(row)]).toEqual([role, isManager(role)]);
+    }
+  });
+
   it('offers exactly what the role may do', async () => {
     const offered = async (role: Role) => {
       const { text } = await team[role].browser.get('/dashboard/members', html);
