@@ -1,5 +1,5 @@
 import { v7 as uuid } from 'uuid';
-import { recordAudit, change, byService, type Authority } from '../audit/audit.js';
+import { recordAudit, change, byService } from '../audit/audit.js';
 import { isOfMarkets, scopes as allScopes, type Scope } from './scopes.js';
 import type { Context } from '../../core/http/context.js';
 import type { Orm, Tx } from '../../core/db/client.js';
@@ -8,6 +8,7 @@ import { isFreshId } from '../../core/ids.js';
 import { fieldError } from '../../core/pages/form.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { lockOrganization, type Organization } from '../identity/organizations/queries.js';
+import type { MemberActor } from '../identity/session/authority.js';
 import { queueWebhook } from '../webhooks/outbox.js';
 import type { DataOf, WebhookType } from '../webhooks/types.js';
 import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow, type KeyState } from './queries.js';
@@ -15,16 +16,12 @@ import { generateSecret, hashSecret } from './bearer-key.js';
 
 export type KeyDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
-export interface KeyActor {
-  orgId: string;
+export interface KeyActor
+  extends Pick<MemberActor, 'orgId' | 'by' | 'voucher'>, Partial<Pick<MemberActor, 'ip' | 'requestId'>> {
   /** Null for the system, whose keys are exempt from the hourly limit. */
   userId: string | null;
   /** Default: the member. */
   actor?: string;
-  by: Authority;
-  voucher?: string;
-  ip?: string | undefined;
-  requestId?: string | undefined;
 }
 
 export type NewKey = Awaited<ReturnType<typeof addKey>>;

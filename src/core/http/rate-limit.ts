@@ -19,6 +19,7 @@ export interface PerKeyLimitOptions {
   /** @throws AppError for a call without a usable key, which is not counted */
   keyOf: (req: Request, res: Response) => string;
   caller?: string;
+  /** Noun in the error message. */
   calls?: string;
   /** If true, the limit's headers are sent only with rejected calls. */
   isQuiet?: boolean;
@@ -137,12 +138,7 @@ function countByAddress(clock: Clock) {
 
 const secondsUntil = (thenMs: number, nowMs: number) => Math.max(1, Math.ceil((thenMs - nowMs) / 1000));
 
-interface PerAddressLimitOptions {
-  name: string;
-  perMinute: number;
-  /** Noun in the error message. Default: `name`. */
-  calls?: string;
-}
+type PerAddressLimitOptions = Pick<PerKeyLimitOptions, 'name' | 'perMinute' | 'calls'>;
 
 /** Counts in this process, because asking Redis would cost more than the calls themselves. */
 export function perAddressLimit(

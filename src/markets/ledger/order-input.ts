@@ -1,10 +1,9 @@
 import type { MemberAuthority } from '../../accounts/identity/session/authority.js';
-import type { Side, TimeInForce } from '../market/book.js';
-import type { Micros } from '../market/money.js';
+import type { MarketableOrder } from '../market/book.js';
 import type { CancelCause, TradeMode } from './orders-table.js';
 import type { KeyAuthority } from '../../accounts/api-keys/authority.js';
 
-export type Action = 'buy' | 'sell';
+export type Action = MarketableOrder['action'];
 
 export interface RestTerms {
   /** Null for an order that is good until cancelled. */
@@ -14,19 +13,13 @@ export interface RestTerms {
   cancelOn: readonly CancelCause[];
 }
 
-export interface OrderInput {
+export interface OrderInput extends MarketableOrder {
   orgId: string;
   mode: TradeMode;
   /** Its authority is read again in the order's transaction. */
   by: KeyAuthority | MemberAuthority;
   idempotencyKey: string;
   ticker: string;
-  side: Side;
-  action: Action;
-  contracts: number;
-  /** Worst acceptable, for a contract of `side`. */
-  limitPrice: Micros;
-  timeInForce: TimeInForce;
   /** For an order that may rest. */
   rest?: RestTerms | undefined;
   /** A resting paper order to cancel first. Nothing happens unless `filled` of its contracts are filled. */

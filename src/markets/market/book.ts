@@ -23,6 +23,7 @@ export interface MarketableOrder {
   side: Side;
   action: 'buy' | 'sell';
   contracts: number;
+  /** Worst acceptable, for a contract of `side`. */
   limitPrice: Micros;
   timeInForce: TimeInForce;
 }

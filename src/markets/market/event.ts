@@ -1,18 +1,10 @@
 import { groupBy } from '../../core/collections.js';
 import { areThresholds, bracketPays, bracketRange, isPaid, isWholeLadder, outcomesOf } from './brackets.js';
 import { dateFrom } from './climate-day.js';
-import {
-  isPlaced,
-  targetOf,
-  type ListedMarket,
-  type Market,
-  type OutcomeMarket,
-  type TemperatureKind,
-} from './market.js';
+import { isPlaced, targetOf, type ListedMarket, type Market, type OutcomeMarket } from './market.js';
 import { DOLLAR } from './money.js';
 import type { SettledDay } from './source.js';
 import { findSeries } from './stations.js';
-import type { Place } from './place.js';
 
 const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
 
@@ -96,13 +88,8 @@ function isDaily(eventTicker: string): boolean {
 }
 
 /** The markets on one temperature. */
-export interface MarketEvent<M = Market> {
+export interface MarketEvent<M = Market> extends Pick<Market, 'kind' | 'station' | 'date' | 'hour'> {
   eventTicker: string;
-  kind: TemperatureKind;
-  station: Place;
-  /** For an hour, the local calendar date. */
-  date: string;
-  hour?: number;
   /** From coldest to warmest. */
   markets: readonly M[];
 }

@@ -100,6 +100,7 @@ export async function readTakenBooks(orm: Orm, orgId: string, { books }: Pick<Ma
 
 export interface WrittenFill {
   n: number;
+  /** Price per contract of the order's side. */
   price: Micros;
   contracts: number;
   fee: Micros;

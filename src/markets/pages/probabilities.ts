@@ -4,7 +4,7 @@ import { probabilityWithin, sureDegree } from '../market/distribution.js';
 import type { MarketEvent } from '../market/event.js';
 import type { Market, TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
-import { areThresholds, bracketRange, type Bracket } from '../market/brackets.js';
+import { areThresholds, bracketRange, type Bracket, type DegreeRange } from '../market/brackets.js';
 
 /** By ticker. Thresholds are not normalised, because several can pay. Null without quotes. */
 export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<string, number | null> {
@@ -31,10 +31,9 @@ function midOf({ status, yesBid, yesAsk }: Market): number | null {
 }
 
 type Observed = Pick<ObservedExtreme, 'extremeF'> | null;
-type Bounds = { lowest: number | null; highest: number | null };
 
 /** A maximum can only rise, a minimum only fall. Null means no bound. */
-export function possibleDegrees(observed: Observed, kind: TemperatureKind): Bounds {
+export function possibleDegrees(observed: Observed, kind: TemperatureKind): DegreeRange {
   const none = { lowest: null, highest: null };
   if (observed === null || kind === 'hourly') return none;
   return kind === 'daily_maximum'
@@ -108,7 +107,7 @@ export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
   });
 }
 
-interface Part extends Bounds {
+interface Part extends DegreeRange {
   ticker: string | null;
   probability: number;
 }

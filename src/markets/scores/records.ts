@@ -2,15 +2,16 @@ import type { Database } from '../../core/db/client.js';
 import { groupBy } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { meanAndVariance } from '../weather/weather.js';
-import { forecastOf, type DayForecast, type StationForecast } from '../learning/forecast.js';
+import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import { readReports, toTarget, type SourceNames } from '../learning/queries.js';
 import type { forecastRecords, ForecastRecord } from '../learning/table.js';
 import type { MarketEvent } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
 import { dateOf } from '../market/climate-day.js';
 import { spanOf, targetOf, temperatureKinds, type Target } from '../market/market.js';
-import type { MarketData, SettledDay } from '../market/source.js';
+import type { SettledDay } from '../market/source.js';
 import { areOutcomesKnown, outcomesOf } from '../market/brackets.js';
+import type { Situation } from '../signals/event-case.js';
 import { leadsOf } from '../signals/signal.js';
 import { costsOf, impliedProbabilities, type ScorableRecord } from './score.js';
 
@@ -24,12 +25,7 @@ export type NewRecord = typeof forecastRecords.$inferInsert & ScorableRecord & P
 export const targetOfRecord = (record: Pick<ForecastRecord, 'kind' | 'station' | 'date' | 'hour'>): Target =>
   toTarget({ kind: record.kind, stationId: record.station, date: record.date, hour: record.hour });
 
-export interface RecordInputs extends SourceNames {
-  data: MarketData;
-  events: readonly MarketEvent[];
-  forecasts: ReadonlyMap<string, StationForecast>;
-  at: Date;
-}
+export type RecordInputs = SourceNames & Omit<Situation, 'gates'>;
 
 /** One for each event and lead whose time has just arrived. */
 export function recordsDue(inputs: RecordInputs, climates: Climates = new Map()): NewRecord[] {

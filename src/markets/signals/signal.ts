@@ -1,9 +1,9 @@
 import { HOUR_MS, DAY_MS } from '../../core/time.js';
 import type { ForecastMethod } from '../learning/forecast.js';
-import type { Side } from '../market/book.js';
 import type { Market, TemperatureKind } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import type { SizedPurchase } from '../sizing/model.js';
+import type { RefusedOffer } from '../sizing/offers.js';
 
 /** An error in the probability costs far more growth than a smaller stake. */
 export const KELLY_SHARE = 0.25;
@@ -54,10 +54,7 @@ export interface Signal extends Omit<SizedPurchase, 'ticker' | 'limitedBy'> {
   expiresAt: Date;
 }
 
-export interface WithheldSignal {
-  ticker: string;
-  side: Side;
-  reason: string;
+export interface WithheldSignal extends RefusedOffer {
   isWithheld: boolean;
 }
 

@@ -10,7 +10,7 @@ import {
   findStationOfReport,
 } from '../market/stations.js';
 import { readEventTicker } from '../market/event.js';
-import type { Market, MarketKind, TemperatureKind } from '../market/market.js';
+import type { Market, TemperatureKind, UnplacedMarket } from '../market/market.js';
 import type { NoteKind } from '../market/source.js';
 import type { Place } from '../market/place.js';
 import type { KalshiOutcome } from './kalshi-schema.js';
@@ -27,12 +27,7 @@ export class ContradictionError extends Error {
 
 export type MarketPlace = Pick<Market, 'kind' | 'station' | 'date' | 'hour' | 'bracket'>;
 
-export interface OtherMarket {
-  kind: MarketKind;
-  station: null;
-  city: string | null;
-  date: string | null;
-  problem: string;
+export interface OtherMarket extends Pick<UnplacedMarket, 'kind' | 'station' | 'city' | 'date' | 'problem'> {
   note: { kind: NoteKind; name: string };
 }
 

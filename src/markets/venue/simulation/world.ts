@@ -1,5 +1,5 @@
 import { DAY_MS, HOUR_MS } from '../../../core/time.js';
-import { spanOf, temperatureKinds, type TemperatureKind } from '../../market/market.js';
+import { spanOf, temperatureKinds, type Market, type TemperatureKind } from '../../market/market.js';
 import {
   addDays,
   climateDayAt,
@@ -17,12 +17,7 @@ export interface StationDay {
 }
 
 /** Subject of simulated markets: an extreme of a climate day at a station, or the temperature of an area at an hour. */
-export interface SimulatedSubject {
-  kind: TemperatureKind;
-  station: Place;
-  date: string;
-  /** Local clock hour; set for hourly subjects only. */
-  hour?: number;
+export interface SimulatedSubject extends Pick<Market, 'kind' | 'station' | 'date' | 'hour'> {
   /** The climate day; for an hour, start and end are equal. */
   span: { start: Date; end: Date };
 }

@@ -1,8 +1,8 @@
 import type { Metrics } from '../../../core/metrics.js';
 import type { Clock } from '../../../core/time.js';
-import { createBookKeeper, type BookKeeper, type BookProblem } from './book-keeper.js';
+import { createBookKeeper, type BookProblem } from './book-keeper.js';
 import { createConnection, createRepairs, type ConnectionOptions } from './connection.js';
-import { createCommands, createSubscriptions } from './subscriptions.js';
+import { createCommands, createSubscriptions, type SubscriptionOptions } from './subscriptions.js';
 import { readFrame, type Frame, type LifecycleFrame } from './frames.js';
 
 const usualTimings = {
@@ -113,11 +113,9 @@ export function createKeptBooks(options: KeptBooksOptions) {
   };
 }
 
-interface ReceiverOptions extends Pick<KeptBooksOptions, 'log' | 'metrics'> {
+interface ReceiverOptions
+  extends Pick<KeptBooksOptions, 'log' | 'metrics'>, Omit<SubscriptionOptions, 'repairMs'> {
   lateness: ReturnType<typeof createLateness>;
-  keeper: BookKeeper;
-  repairs: ReturnType<typeof createRepairs>;
-  commands: ReturnType<typeof createCommands>;
   subscriptions: ReturnType<typeof createSubscriptions>;
   news: ReturnType<typeof createNews>;
   restart: () => void;

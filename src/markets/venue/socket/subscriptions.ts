@@ -42,7 +42,7 @@ export function createCommands(send: (command: object) => void) {
   };
 }
 
-interface SubscriptionOptions {
+export interface SubscriptionOptions {
   keeper: BookKeeper;
   repairs: ReturnType<typeof createRepairs>;
   /** Pause after the first refusal; doubles each time. */
