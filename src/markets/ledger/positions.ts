@@ -1,5 +1,6 @@
 import { otherSide, type Side } from '../market/book.js';
 import { addCounts, partOf, subtractCounts, valueOf } from '../market/contracts.js';
+import type { Fill } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 
 export interface Position extends Holding {
@@ -76,11 +77,8 @@ export interface Booking {
   postings: Postings;
 }
 
-export interface BookedFill {
+export interface BookedFill extends Omit<Fill, 'isMaker'> {
   side: Side;
-  action: 'buy' | 'sell';
-  price: Micros;
-  contracts: number;
   fee: Micros;
 }
 

@@ -14,6 +14,8 @@ import {
   listBookedTransfers,
   readFingerprint,
   updateLiveAccount,
+  type LiveAccountRow,
+  type NewEntry,
 } from './queries.js';
 import type { ShardTransfer } from './wire.js';
 
@@ -39,13 +41,7 @@ export function openLiveAccount(orm: Orm, { orgId, cash, foreignPositions, at }:
   });
 }
 
-interface OpenedAccount {
-  orgId: string;
-  cash: Micros;
-  /** By market. */
-  foreignPositions: Record<string, number>;
-  at: Date;
-}
+type OpenedAccount = Pick<LiveAccountRow, 'orgId' | 'foreignPositions'> & { cash: Micros; at: Date };
 
 /** The venue rounds the amount of each fill separately. */
 export function bookRounding(orm: Orm, orgId: string, comparison: AccountComparison, at: Date) {
@@ -125,11 +121,8 @@ async function moveCash(tx: Orm, orgId: string, { change, isFee, ...entry }: Cas
   await addCash(tx, orgId, change);
 }
 
-interface CashMove {
-  kind: 'deposit' | 'adjustment' | 'transfer';
+type CashMove = Pick<NewEntry, 'kind' | 'memo' | 'at'> & {
   change: Micros;
-  memo: string;
-  at: Date;
   isFee?: boolean;
   transferId?: string;
-}
+};

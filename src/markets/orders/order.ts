@@ -54,13 +54,9 @@ export interface PlacedOrder {
   isRepeat: boolean;
 }
 
-export interface VenueFill {
+/** At the price per contract of the order's side. */
+export interface VenueFill extends Pick<FillRow, 'price' | 'contracts' | 'fee' | 'filledAt'> {
   venueFillId: string;
-  /** Price per contract of the order's side. */
-  price: Micros;
-  contracts: number;
-  fee: Micros;
-  filledAt: Date;
 }
 
 export type VenueOutcome =
