@@ -5,7 +5,7 @@ import type { Source } from '../../accounts/identity/source.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import type { Micros } from '../market/money.js';
-import { keyOf, type LiveDifference, type AccountComparison } from './compare.js';
+import { keyOf, type AccountComparison } from './compare.js';
 import {
   addCash,
   insertAccount,
@@ -89,15 +89,10 @@ export function acceptDifferences(
       problem: null,
       updatedAt: source.at,
     });
-    const details = {
-      accepted: comparison.differences.map(toDetail),
-      ...(problem === null ? {} : { problem }),
-    };
+    const details = { accepted: comparison.differences, ...(problem === null ? {} : { problem }) };
     await recordAudit(tx, orgId, { ...source, action: 'live_account.accepted', target: slug, details });
   });
 }
-
-const toDetail = ({ kind, subject, ours, venues }: LiveDifference) => ({ kind, subject, ours, venues });
 
 /** @throws AppError unavailable if something was ordered or booked since the comparison */
 async function assertUnchanged(tx: Orm, orgId: string, { fingerprint }: AccountComparison): Promise<void> {
