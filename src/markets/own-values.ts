@@ -28,10 +28,9 @@ export const createOwnMarketsReader =
       adapt: (request) => {
         const body = request.body as ExampleOrder | undefined;
         if (!market || typeof body?.limitPrice !== 'string') return request;
-        return {
-          ...request,
-          body: { ...body, limitPrice: market.ask, ...(isWhole(body) ? {} : { contracts: 1 }) },
-        };
+        // The fill-or-kill example asks for more contracts than the book has, the others for one.
+        const size = body.timeInForce === 'fill_or_kill' ? {} : { contracts: 1 };
+        return { ...request, body: { ...body, limitPrice: market.ask, ...size } };
       },
     };
   };
@@ -40,9 +39,6 @@ interface ExampleOrder {
   limitPrice?: unknown;
   timeInForce?: string;
 }
-
-/** The fill-or-kill example asks for more contracts than the book has, the others for one. */
-const isWhole = ({ timeInForce }: ExampleOrder): boolean => timeInForce === 'fill_or_kill';
 
 /** Any account can afford an order near half a dollar. */
 function findMarket(snapshots: SnapshotStore, now: Date): { ticker: string; ask: string } | undefined {

@@ -20,7 +20,6 @@ import {
   toStateJson,
   type Snapshot,
   type SnapshotStore,
-  type SourceState,
   notesOn,
 } from '../snapshot/snapshot.js';
 import { oldestRun, toForecastJson } from './forecast-json.js';
@@ -205,7 +204,10 @@ function pageOf(listed: readonly ListedMarket[], filter: MarketFilter) {
 
 function begin(refreshed: Snapshot) {
   const { asOf, sources } = refreshed;
-  const source = { asOf: asOf.toISOString(), sources: sources.map(toSourceJson) };
+  const source = {
+    asOf: asOf.toISOString(),
+    sources: sources.map(({ notes, ...state }) => ({ ...toStateJson(state), notes })),
+  };
   return {
     refreshed,
     source,
@@ -228,8 +230,6 @@ function createMarketDescriber(): (snapshot: Snapshot, market: ListedMarket) => 
     return fields;
   };
 }
-
-const toSourceJson = ({ notes, ...state }: SourceState) => ({ ...toStateJson(state), notes });
 
 const unavailable = (detail: string) =>
   new AppError('market_data_unavailable', detail, { retryAfterSeconds: 5 });

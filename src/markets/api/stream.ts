@@ -118,7 +118,7 @@ export function createMarketStream({ store, metrics, log, lifecycle, limits }: S
         count(address, -1);
       });
       setStreamHeaders(res);
-      res.write(`retry: ${retryMs()}\n\n`);
+      res.write(`retry: ${RETRY_MS + Math.floor(Math.random() * RETRY_SPREAD_MS)}\n\n`);
       if (feed.sequence > 0) sendTo(reader);
     },
     stop(): void {
@@ -142,8 +142,6 @@ export function setStreamHeaders(res: Response): void {
   res.setHeader('Vary', 'Origin');
   res.setHeader('X-Accel-Buffering', 'no');
 }
-
-const retryMs = (): number => RETRY_MS + Math.floor(Math.random() * RETRY_SPREAD_MS);
 
 /** Undefined if another process issued the id. */
 function readSequence(eventId: string | undefined, instance: string): number | undefined {

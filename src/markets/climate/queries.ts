@@ -2,20 +2,12 @@ import { sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { queryRows } from '../../core/db/sql.js';
 import type { ObservedExtreme } from '../weather/weather.js';
-import type { DailyKind } from '../market/market.js';
-import type { ClimateStage } from './table.js';
+import type { climateProducts } from './table.js';
 
-export interface DayKey {
-  station: string;
-  kind: DailyKind;
-  date: string;
-}
+type Product = typeof climateProducts.$inferSelect;
+export type DayKey = Pick<Product, 'station' | 'kind' | 'date'>;
 
-export interface NewReport extends DayKey {
-  issuedAt: Date;
-  fetchedAt: Date;
-  stage: ClimateStage;
-  value: number;
+interface NewReport extends Omit<Product, 'isFirstFinal' | 'settled'> {
   /** No earlier final report can have been missed. */
   isCertain: boolean;
 }

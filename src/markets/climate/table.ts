@@ -3,7 +3,6 @@ import { check, index, pgTable, primaryKey, uniqueIndex } from 'drizzle-orm/pg-c
 
 /** `preliminary`: on the day so far. `corrected`: replaces another final report. */
 export const climateStages = ['preliminary', 'final', 'corrected'] as const;
-export type ClimateStage = (typeof climateStages)[number];
 
 /** As issued. Markets settle on the first final report, which the service deletes after a week. */
 export const climateProducts = pgTable(

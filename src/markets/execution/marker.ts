@@ -2,7 +2,7 @@ import type { Context } from '../../core/http/context.js';
 import { createLease } from '../../core/db/jobs.js';
 import { inParallel, shareRun } from '../../core/steps.js';
 import { MINUTE_MS } from '../../core/time.js';
-import { matchOrder, type OrderBook, type Side } from '../market/book.js';
+import { matchOrder, sidePrice, type OrderBook, type Side } from '../market/book.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import { PRINTS_SPAN_MS, type MarketSource, type Print } from '../market/source.js';
 import type { BookLog, BookMemory } from './books.js';
@@ -115,12 +115,13 @@ export function markFill(
   const books = moments.map((moment) => bookAt(ticker, at, moment));
   const priceAt = (moment: Date, book: OrderBook | undefined): Micros | null => {
     const print = after?.findLast((one) => one.at <= moment);
-    return (book && midOf(book, side)) ?? (print ? priceOf(print, side) : null);
+    return (book && midOf(book, side)) ?? (print ? sidePrice(side, print.yesPrice) : null);
   };
   const takerSide = (side === 'yes') === (action === 'buy') ? 'yes' : 'no';
-  const isReached = (print: Print): boolean =>
-    print.takerSide === takerSide &&
-    (action === 'buy' ? priceOf(print, side) <= price : priceOf(print, side) >= price);
+  const isReached = (print: Print): boolean => {
+    const printed = sidePrice(side, print.yesPrice);
+    return print.takerSide === takerSide && (action === 'buy' ? printed <= price : printed >= price);
+  };
   const book = books.find((one) => one !== undefined);
   const order = { side, action, contracts, limitPrice: price, timeInForce: 'immediate_or_cancel' } as const;
   const isLeft = book && matchOrder(book, order).filledContracts > 0;
@@ -132,10 +133,8 @@ export function markFill(
   };
 }
 
-const priceOf = ({ yesPrice }: Print, side: Side): Micros => (side === 'yes' ? yesPrice : DOLLAR - yesPrice);
-
 function midOf({ yes: [bid], no: [otherBid] }: OrderBook, side: Side): Micros | null {
   if (!bid || !otherBid) return null;
   const mid = (bid.price + DOLLAR - otherBid.price) / 2n;
-  return side === 'yes' ? mid : DOLLAR - mid;
+  return sidePrice(side, mid);
 }

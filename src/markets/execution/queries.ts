@@ -1,7 +1,12 @@
 import { isNull, sql, type SQL } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
 import { timeText, queryRows } from '../../core/db/sql.js';
-import { queuePositions, type ShadowPlace, type TradeMode } from '../ledger/orders-table.js';
+import {
+  queuePositions,
+  type ShadowPlace,
+  type TradeMode,
+  type tradingOrders,
+} from '../ledger/orders-table.js';
 import type { Side } from '../market/book.js';
 import { perContract, valueOf } from '../market/contracts.js';
 import { DOLLAR, type Micros } from '../market/money.js';
@@ -94,18 +99,14 @@ export async function writeMarks(orm: Orm, marks: readonly (DueMark & PriceMark)
     });
 }
 
+type ShownOrder = 'orgId' | 'id' | 'ticker' | 'side' | 'action' | 'limitPrice' | 'venueOrderId';
+
 /** Has its last known queue position. */
-export interface QueuedLive {
-  orgId: string;
-  id: string;
-  ticker: string;
-  side: Side;
-  action: 'buy' | 'sell';
-  limitPrice: Micros;
+export interface QueuedLive
+  extends
+    Pick<typeof tradingOrders.$inferSelect, ShownOrder>,
+    Pick<typeof queuePositions.$inferSelect, 'venueAhead' | 'paperAhead'> {
   remaining: number;
-  venueOrderId: string | null;
-  venueAhead: number | null;
-  paperAhead: number | null;
   seen: ShadowPlace;
 }
 

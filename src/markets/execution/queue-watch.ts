@@ -3,20 +3,13 @@ import { createLease } from '../../core/db/jobs.js';
 import { shareRun } from '../../core/steps.js';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import type { ShadowPlace } from '../ledger/orders-table.js';
-import { emptyBook, type OrderBook } from '../market/book.js';
+import { emptyBook, sidePrice, type OrderBook } from '../market/book.js';
 import { sumCounts } from '../market/contracts.js';
-import { DOLLAR, type Micros } from '../market/money.js';
+import type { Micros } from '../market/money.js';
 import type { MarketSource } from '../market/source.js';
 import type { LiveTrading } from '../live/live.js';
 import { withoutTaken } from '../orders/paper-book.js';
-import {
-  advanceQueue,
-  aheadInAll,
-  bidOf,
-  type Bid,
-  type KnownPrints,
-  type ShownBook,
-} from '../orders/queue.js';
+import { advanceQueue, aheadInAll, bidOf, type KnownPrints, type ShownBook } from '../orders/queue.js';
 import { createPrintReader, rememberBook } from '../orders/resting.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { insertPlaces, listShadowedResting, type QueuedLive } from './queries.js';
@@ -57,8 +50,10 @@ export function createQueueWatch(
 
   function follow(orders: readonly QueuedLive[]): void {
     prices = new Map();
-    for (const order of orders)
-      prices.set(order.ticker, (prices.get(order.ticker) ?? new Set()).add(yesPriceOf(bidOf(order))));
+    for (const order of orders) {
+      const { side, price } = bidOf(order);
+      prices.set(order.ticker, (prices.get(order.ticker) ?? new Set()).add(sidePrice(side, price)));
+    }
     for (const ticker of readAt.keys())
       if (!prices.has(ticker)) for (const known of [readAt, shown]) known.delete(ticker);
     live.followTrades([...prices.keys()], noteTrade);
@@ -137,8 +132,6 @@ function placeOrders(orders: readonly QueuedLive[], { venueAhead, known, book, s
     return [{ orgId, orderId, at, venueAhead: venue, paperAhead, printsSeen: seen }];
   });
 }
-
-const yesPriceOf = ({ side, price }: Bid): Micros => (side === 'yes' ? price : DOLLAR - price);
 
 /**
  * Each order individually, because the account's earlier orders are already part of the book's queue.

@@ -2,7 +2,16 @@ import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { EARLIER_RUN } from '../weather/weather.js';
 import { predictAhead, type AheadRow } from './day-ahead.js';
 import { uncorrectedForecast, modelWith, type CorrectedForecast, type Ensemble } from './day-forecast.js';
-import { findFit, findMix, fitLeadOf, MAX_LEAD_HOURS, type Fit, type FitBook, type FitOf } from './fits.js';
+import {
+  findFit,
+  findMix,
+  fitLeadOf,
+  isFor,
+  MAX_LEAD_HOURS,
+  type Fit,
+  type FitBook,
+  type FitOf,
+} from './fits.js';
 import type { ForecastMethod } from './forecast.js';
 import { mixCandidates } from './mix.js';
 
@@ -90,22 +99,11 @@ const fittedModel = ({ model }: Pick<Ensemble, 'model'>): string | undefined =>
 const fitName = (stationId: string | null): string =>
   stationId === null ? 'the fit of all stations' : "the station's own fit";
 
-function reasonForMissing(
-  { madeAt, missing = [] }: FitBook,
-  { kind, stationId, leadHours, model }: FitOf,
-  at: Date,
-): string | undefined {
+function reasonForMissing({ madeAt, missing = [] }: FitBook, wanted: FitOf, at: Date): string | undefined {
+  const { stationId } = wanted;
   if (madeAt === null || madeAt > at) return stationId === null ? 'no fit exists yet' : undefined;
-  const found = missing.find(
-    (each) =>
-      each.kind === kind &&
-      each.stationId === stationId &&
-      each.leadHours === leadHours &&
-      each.model === model,
-  );
-  return (
-    found?.reason ?? (stationId === null ? `${fitName(stationId)} does not exist for this lead` : undefined)
-  );
+  const usual = stationId === null ? `${fitName(stationId)} does not exist for this lead` : undefined;
+  return missing.find(isFor(wanted))?.reason ?? usual;
 }
 
 function applyFit(fit: Fit, ensemble: Ensemble): Correction | string {

@@ -15,6 +15,7 @@ import {
 } from '../weather/weather.js';
 import { modelOf, type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import {
+  boundAt,
   boundBy,
   forecastRunning,
   isFarther,
@@ -180,8 +181,7 @@ function givenObservation({ ensemble, run, corrected, observed, fits, at }: Know
   const isBeyond = minutes !== undefined && isFarther(kind, boundBy(kind, minutes), reached);
   const coversDay = observedAt.getTime() >= run.end.getTime() - COVERS_DAY_MS;
   if (isFinal || (isOver && coversDay && !isBeyond)) {
-    const bound = kind === 'daily_maximum' ? { atLeast: reached } : { atLeast: null, atMost: reached };
-    return { distribution: { mean: reached, deviation: 0, ...bound }, running: null };
+    return { distribution: { mean: reached, deviation: 0, ...boundAt(kind, reached) }, running: null };
   }
   const forecast = forecastRunning(input, fits.hours ?? noHourFits, at);
   return isBeyond ? withMinutes(kind, forecast, minutes) : forecast;

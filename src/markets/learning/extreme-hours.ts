@@ -34,10 +34,7 @@ function hoursOfExtreme(
 
 /** From one station's days; undefined with too few of them. The extreme may lie up to an hour from the report. */
 export function learnExtremeHours(kind: DailyKind, days: readonly (readonly (number | undefined)[])[]) {
-  const found = days.flatMap((hoursF) => {
-    const hours = hoursOfExtreme(kind, hoursF);
-    return hours ? [hours] : [];
-  });
+  const found = days.map((hoursF) => hoursOfExtreme(kind, hoursF)).filter((hours) => hours !== undefined);
   if (found.length < LEAST_DAYS) return undefined;
   const rare = Math.floor(found.length * RARE);
   const firsts = found.map(([first]) => first).sort((a, b) => a - b);

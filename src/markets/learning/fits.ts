@@ -79,14 +79,13 @@ export interface MissingFit extends FitOf {
 
 export const noFits: FitBook = Object.freeze({ madeAt: null, fits: [] });
 
+export const isFor =
+  ({ kind, stationId, leadHours, model }: FitOf) =>
+  (fit: FitOf): boolean =>
+    fit.leadHours === leadHours && fit.kind === kind && fit.stationId === stationId && fit.model === model;
+
 /** Available at the given time; a null station means all stations. */
-export const findFit = ({ fits }: FitBook, { kind, stationId, leadHours, model }: FitOf, at: Date) =>
-  newestAt(
-    fits,
-    at,
-    (fit) =>
-      fit.leadHours === leadHours && fit.kind === kind && fit.stationId === stationId && fit.model === model,
-  );
+export const findFit = ({ fits }: FitBook, wanted: FitOf, at: Date) => newestAt(fits, at, isFor(wanted));
 
 export const findMix = (
   { mixes = [] }: FitBook,

@@ -70,6 +70,17 @@ export interface KnownDay {
 export const reachedDegree = (kind: DailyKind, extremeF: number): number =>
   kind === 'daily_maximum' ? sureDegree(extremeF) : sureMinimum(extremeF);
 
+/** Of a maximum from below, of a minimum from above. */
+export const boundAt = (kind: DailyKind, degree: number) =>
+  kind === 'daily_maximum' ? { atLeast: degree } : { atLeast: null, atMost: degree };
+
+/** That the report is at the degree, or less extreme. */
+function probabilityUpTo(kind: DailyKind, degree: number, distribution: TemperatureDistribution): number {
+  const range =
+    kind === 'daily_maximum' ? { lowest: null, highest: degree } : { lowest: degree, highest: null };
+  return probabilityWithin(distribution, { ...range, step: 1 });
+}
+
 /** The degree that the report reaches according to one-minute readings. */
 export const boundBy = (kind: DailyKind, { lowestF, highestF }: MinuteBound): number =>
   kind === 'daily_maximum' ? lowestF : highestF;
@@ -87,13 +98,11 @@ export function withMinutes(
   minutes: MinuteBound,
 ): { distribution: TemperatureDistribution; running: RunningDay } {
   const degree = boundBy(kind, minutes);
-  const isMaximum = kind === 'daily_maximum';
-  const range = isMaximum ? { lowest: null, highest: degree } : { lowest: degree, highest: null };
   const isCertain = minutes.lowestF === minutes.highestF;
   const nearer = isCertain ? 1 : 1 / (1 + (minutes.count / EVEN_MINUTES) ** 2);
-  const stays = probabilityWithin(distribution, { ...range, step: 1 }) * nearer;
-  const bound = isMaximum ? { atLeast: degree } : { atLeast: null, atMost: degree };
-  return { distribution: { ...distribution, ...bound, stays }, running: { ...running, stays } };
+  const stays = probabilityUpTo(kind, degree, distribution) * nearer;
+  const bounded = { ...distribution, ...boundAt(kind, degree), stays };
+  return { distribution: bounded, running: { ...running, stays } };
 }
 
 /** Minima are maxima of negated temperatures. */
@@ -136,15 +145,14 @@ export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
 export function forecastRunning(input: RunningInput, { fits, missing }: HourFits, at: Date) {
   const { kind, stationId, extremeF, hoursF = [], curveF, level } = input;
   const degree = reachedDegree(kind, extremeF);
-  const bound = kind === 'daily_maximum' ? { atLeast: degree } : { atLeast: null, atMost: degree };
   const hour = latestHour(hoursF);
   const day = curveF && daySoFarOf({ kind, stationId, extremeF, hoursF, curveF });
   const fit = hour === null ? undefined : findHourFit(fits, { kind, hour }, at);
-  const dayAhead = censorDayAhead(input, bound, degree);
+  const dayAhead = censorDayAhead(input, degree);
   if (!day || !fit || isOld(fit, at)) {
     const fallback = reasonForFallback({ kind, hour, curveF, fit }, missing);
     const meanF = input.meanF + (day ? restOf(day, kind) : 0);
-    const distribution = censorDayAhead({ ...input, meanF }, bound, degree);
+    const distribution = censorDayAhead({ ...input, meanF }, degree);
     const { stays } = distribution;
     return { distribution, running: { hour, stays, fit: null, fallback, dayAheadShare: 1 } };
   }
@@ -158,7 +166,7 @@ export function forecastRunning(input: RunningInput, { fits, missing }: HourFits
   const dayAheadShare = input.isMixed ? shareOf(ahead, fit) : 0;
   const { location, scale, hasPeaked: stays } = combine(byHour, ahead, dayAheadShare);
   const distribution = {
-    ...bound,
+    ...boundAt(kind, degree),
     mean: signOf(kind) * location,
     deviation: scale * LOGISTIC_DEVIATION,
     stays,
@@ -225,14 +233,11 @@ const isOld = ({ trainedAt }: HourFit, at: Date): boolean =>
 /** All mass that the reached degree rules out moves onto that degree. */
 function censorDayAhead(
   { kind, meanF: mean, deviationF: deviation, shape }: RunningInput,
-  bound: Pick<TemperatureDistribution, 'atLeast' | 'atMost'>,
   degree: number,
 ): TemperatureDistribution & { stays: number } {
   const expected = { mean, deviation, shape };
-  const range =
-    kind === 'daily_maximum' ? { lowest: null, highest: degree } : { lowest: degree, highest: null };
-  const stays = probabilityWithin({ ...expected, atLeast: null }, { ...range, step: 1 });
-  return { ...bound, ...expected, stays };
+  const stays = probabilityUpTo(kind, degree, { ...expected, atLeast: null });
+  return { ...boundAt(kind, degree), ...expected, stays };
 }
 
 export const findHourFit = (

@@ -1,5 +1,6 @@
-import { otherSide, type Side } from '../market/book.js';
+import { otherSide, sidePrice, type Side } from '../market/book.js';
 import { addCounts, partOf, subtractCounts, valueOf } from '../market/contracts.js';
+import type { Fill } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 
 export interface Position extends Holding {
@@ -76,11 +77,8 @@ export interface Booking {
   postings: Postings;
 }
 
-export interface BookedFill {
+export interface BookedFill extends Omit<Fill, 'isMaker'> {
   side: Side;
-  action: 'buy' | 'sell';
-  price: Micros;
-  contracts: number;
   fee: Micros;
 }
 
@@ -147,10 +145,8 @@ function book(
 const shareOfCost = ({ contracts, cost }: Holding, some: number): Micros =>
   some === contracts ? cost : partOf(cost, some, contracts);
 
-export function applySettlement(held: Holding, valueOfYes: Micros): Booking {
-  const each = held.side === 'yes' ? valueOfYes : DOLLAR - valueOfYes;
-  return close(held, valueOf(each, held.contracts));
-}
+export const applySettlement = (held: Holding, valueOfYes: Micros): Booking =>
+  close(held, valueOf(sidePrice(held.side, valueOfYes), held.contracts));
 
 export const applyVoid = (held: Holding): Booking => close(held, held.cost);
 

@@ -1,4 +1,4 @@
-import { quoteOrder, type OrderBook } from '../market/book.js';
+import { quoteOrder, sidePrice, type OrderBook } from '../market/book.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import { endsOf, type MarketEvent } from '../market/event.js';
 import { isSupported, type FeeRule } from '../market/fees.js';
@@ -97,10 +97,8 @@ export function markPosition(held: Pick<Holding, 'side' | 'contracts'>, quotes: 
   const status = quotes.market?.status ?? null;
   if (status === 'active') return markOnBook(held, quotes);
   const valueOfYes = quotes.market?.settlementValue ?? quotes.knownValue;
-  if (valueOfYes !== null) {
-    const each = held.side === 'yes' ? valueOfYes : DOLLAR - valueOfYes;
-    return mark('expected', { value: valueOf(each, held.contracts), status });
-  }
+  if (valueOfYes !== null)
+    return mark('expected', { value: valueOf(sidePrice(held.side, valueOfYes), held.contracts), status });
   const unsellableContracts = held.contracts;
   return mark(quotes.market ? 'closed' : 'not_listed', { value: 0n, status, unsellableContracts });
 }

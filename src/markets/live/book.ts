@@ -5,7 +5,7 @@ import type { Source } from '../../accounts/identity/source.js';
 import { AppError } from '../../core/errors.js';
 import { newId } from '../../core/ids.js';
 import type { Micros } from '../market/money.js';
-import { keyOf, type LiveDifference, type AccountComparison } from './compare.js';
+import { keyOf, type AccountComparison } from './compare.js';
 import {
   addCash,
   insertAccount,
@@ -14,6 +14,8 @@ import {
   listBookedTransfers,
   readFingerprint,
   updateLiveAccount,
+  type LiveAccountRow,
+  type NewEntry,
 } from './queries.js';
 import type { ShardTransfer } from './wire.js';
 
@@ -39,13 +41,7 @@ export function openLiveAccount(orm: Orm, { orgId, cash, foreignPositions, at }:
   });
 }
 
-interface OpenedAccount {
-  orgId: string;
-  cash: Micros;
-  /** By market. */
-  foreignPositions: Record<string, number>;
-  at: Date;
-}
+type OpenedAccount = Pick<LiveAccountRow, 'orgId' | 'foreignPositions'> & { cash: Micros; at: Date };
 
 /** The venue rounds the amount of each fill separately. */
 export function bookRounding(orm: Orm, orgId: string, comparison: AccountComparison, at: Date) {
@@ -93,15 +89,10 @@ export function acceptDifferences(
       problem: null,
       updatedAt: source.at,
     });
-    const details = {
-      accepted: comparison.differences.map(toDetail),
-      ...(problem === null ? {} : { problem }),
-    };
+    const details = { accepted: comparison.differences, ...(problem === null ? {} : { problem }) };
     await recordAudit(tx, orgId, { ...source, action: 'live_account.accepted', target: slug, details });
   });
 }
-
-const toDetail = ({ kind, subject, ours, venues }: LiveDifference) => ({ kind, subject, ours, venues });
 
 /** @throws AppError unavailable if something was ordered or booked since the comparison */
 async function assertUnchanged(tx: Orm, orgId: string, { fingerprint }: AccountComparison): Promise<void> {
@@ -125,11 +116,8 @@ async function moveCash(tx: Orm, orgId: string, { change, isFee, ...entry }: Cas
   await addCash(tx, orgId, change);
 }
 
-interface CashMove {
-  kind: 'deposit' | 'adjustment' | 'transfer';
+type CashMove = Pick<NewEntry, 'kind' | 'memo' | 'at'> & {
   change: Micros;
-  memo: string;
-  at: Date;
   isFee?: boolean;
   transferId?: string;
-}
+};

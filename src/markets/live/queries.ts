@@ -47,7 +47,9 @@ export async function addCash(tx: Orm, orgId: string, change: Micros): Promise<v
     .where(isLive(tradingAccounts, orgId));
 }
 
-export async function insertEntry(tx: Orm, entry: typeof ledgerEntries.$inferInsert): Promise<void> {
+export type NewEntry = typeof ledgerEntries.$inferInsert;
+
+export async function insertEntry(tx: Orm, entry: NewEntry): Promise<void> {
   await tx.insert(ledgerEntries).values(entry);
 }
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { mayRest, type TimeInForce } from '../market/book.js';
+import { mayRest, sidePrice, type TimeInForce } from '../market/book.js';
 import { formatContracts, parseCount } from '../market/contracts.js';
 import { WEATHER_SHARD } from '../market/market.js';
-import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
+import { formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { LiveOrder, VenueFill } from '../orders/order.js';
 import { count, dollars, price, time, tradedCount, tradedPrice } from '../venue/kalshi-schema.js';
 
@@ -164,7 +164,7 @@ export function toWireOrder(
     client_order_id: order.clientOrderId,
     side: (order.side === 'yes') === (order.action === 'buy') ? ('bid' as const) : ('ask' as const),
     count: formatContracts(order.contracts),
-    price: formatDollars(ofYes(order.side, order.limitPrice)),
+    price: formatDollars(sidePrice(order.side, order.limitPrice)),
     time_in_force: wireTimes[timeInForce],
     self_trade_prevention_type: 'taker_at_cross' as const,
     // Without it, the venue looks up the shard, which is slower and charged to every shard's budget.
@@ -183,14 +183,12 @@ const wireTimes = {
   good_till_time: 'good_till_canceled',
 } as const satisfies Record<TimeInForce, string>;
 
-const ofYes = (side: 'yes' | 'no', price: Micros): Micros => (side === 'yes' ? price : DOLLAR - price);
-
 /** Oldest first, at the price of the order's side. */
 export const toVenueFills = (order: SentOrder, wires: readonly VenueFillAnswer[]): VenueFill[] =>
   wires
     .map((wire) => ({
       venueFillId: wire.fill_id,
-      price: ofYes(order.side, parseDollars(wire.yes_price_dollars)),
+      price: sidePrice(order.side, parseDollars(wire.yes_price_dollars)),
       contracts: parseCount(wire.count_fp),
       fee: parseDollars(wire.fee_cost),
       filledAt: wire.created_time ? new Date(wire.created_time) : order.createdAt,

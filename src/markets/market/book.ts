@@ -125,6 +125,9 @@ export const otherSide = { yes: 'no', no: 'yes' } as const;
 export const asksOf = (book: OrderBook, side: Side): Level[] =>
   book[otherSide[side]].map(({ price, contracts }) => ({ price: DOLLAR - price, contracts }));
 
+/** The price of a side from that of YES, and the other way round. */
+export const sidePrice = (side: Side, price: Micros): Micros => (side === 'yes' ? price : DOLLAR - price);
+
 export const bidsOf = (book: OrderBook, side: Side): readonly Level[] => book[side];
 
 /** Best first, one level per price. The venue writes "no bid" as a price of zero or a dollar. */

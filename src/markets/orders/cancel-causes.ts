@@ -10,7 +10,7 @@ import type { RiskFacts } from '../risk/facts.js';
 import { refreshOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import { findNearExtreme } from '../signals/near-extreme.js';
 import type { OrderRow } from './queries.js';
-import { assertCertain, requireFresh } from './tradable.js';
+import { assertCertain, attempt, requireFresh } from './tradable.js';
 import { subtractCounts } from '../market/contracts.js';
 
 interface Seen {
@@ -38,13 +38,8 @@ const causes: Record<CancelCause, (order: OrderRow, seen: Seen) => string | unde
       : undefined;
   },
   stale({ ticker }, { snapshots, nowMs }) {
-    try {
-      assertCertain(requireFresh(snapshots, nowMs), ticker, nowMs);
-      return undefined;
-    } catch (error) {
-      if (error instanceof AppError) return error.message;
-      throw error;
-    }
+    const refusal = attempt(() => assertCertain(requireFresh(snapshots, nowMs), ticker, nowMs));
+    return refusal instanceof AppError ? refusal.message : undefined;
   },
   gate_closed({ ticker }, { snapshots: { current } }) {
     const gate = current && gateOf(current, ticker);

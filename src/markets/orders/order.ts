@@ -10,7 +10,7 @@ import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import type { FillRow, ListFilter, OrderRow, WrittenFill } from './queries.js';
+import type { FillRow, ListFilter, OrderRow } from './queries.js';
 
 /**
  * SHA-256 in hex of every requested field, which identifies the terms of an order. The hash of an order that may not
@@ -54,7 +54,8 @@ export interface PlacedOrder {
   isRepeat: boolean;
 }
 
-export interface VenueFill extends Pick<WrittenFill, 'price' | 'contracts' | 'fee' | 'filledAt'> {
+/** At the price per contract of the order's side. */
+export interface VenueFill extends Pick<FillRow, 'price' | 'contracts' | 'fee' | 'filledAt'> {
   venueFillId: string;
 }
 

@@ -7,7 +7,7 @@ import { readKnownFacts } from '../risk/gate.js';
 import type { OrderPreview, PaperOrder, Remedy } from './order.js';
 import { bookHash, withoutTaken } from './paper-book.js';
 import { readState } from './queries.js';
-import { requireTradable } from './tradable.js';
+import { attempt, requireTradable } from './tradable.js';
 import { assertAllowed, type Grounds } from './allowed.js';
 import type { TransactionDeps } from './transaction.js';
 
@@ -35,15 +35,6 @@ export async function previewOrder(
   return reserve instanceof AppError
     ? { reserve: null, refusal: { error: reserve, remedy: findRemedy(input, grounds) } }
     : { reserve };
-}
-
-function attempt<T>(check: () => T): T | AppError {
-  try {
-    return check();
-  } catch (error) {
-    if (error instanceof AppError) return error;
-    throw error;
-  }
 }
 
 function findRemedy(input: PaperOrder, grounds: Grounds): Remedy | null {

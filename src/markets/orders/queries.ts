@@ -98,15 +98,7 @@ export async function readTakenBooks(orm: Orm, orgId: string, { books }: Pick<Ma
   );
 }
 
-export interface WrittenFill {
-  n: number;
-  /** Price per contract of the order's side. */
-  price: Micros;
-  contracts: number;
-  fee: Micros;
-  filledAt: Date;
-  venueFillId: string | null;
-  nearExtreme: boolean;
+export interface WrittenFill extends Omit<FillRow, 'orgId' | 'orderId' | 'balanceChange'> {
   ledgerId: string;
   postings: Postings;
 }

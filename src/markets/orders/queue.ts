@@ -1,5 +1,12 @@
 import type { PrintsSeen } from '../ledger/orders-table.js';
-import { bidsOf, otherSide, type MarketableOrder, type OrderBook, type Side } from '../market/book.js';
+import {
+  bidsOf,
+  otherSide,
+  sidePrice,
+  type MarketableOrder,
+  type OrderBook,
+  type Side,
+} from '../market/book.js';
 import { subtractCounts, sumCounts } from '../market/contracts.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import { LISTING_LAG_MS, type Print } from '../market/source.js';
@@ -142,7 +149,7 @@ function reaches({ id, at, takerSide, yesPrice }: Print, { bid, from, counted, e
   // A taker of NO sells YES to the bidders for YES.
   if (takerSide === bid.side || at.getTime() < from || counted.has(id)) return false;
   if (endsAt !== null && at >= endsAt) return false;
-  return (bid.side === 'yes' ? yesPrice : DOLLAR - yesPrice) <= bid.price;
+  return sidePrice(bid.side, yesPrice) <= bid.price;
 }
 
 function cutQueues(ranked: RankedOrder[], { at, book, isShallow }: ShownBook): void {

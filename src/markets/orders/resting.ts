@@ -28,7 +28,7 @@ import {
 } from './queries.js';
 import type { KnownPrints, ShownBook } from './queue.js';
 import { recordOutcome } from './record-outcome.js';
-import { requireFresh } from './tradable.js';
+import { attempt, requireFresh } from './tradable.js';
 
 export type RestingOrders = ReturnType<typeof createResting>;
 
@@ -155,18 +155,8 @@ function createWorkGuard({ clock }: Pick<WorkContext, 'clock'>, snapshots: Snaps
   const startedAt = clock.now();
   let lackedData = false;
 
-  function hasFreshData(): boolean {
-    try {
-      requireFresh(snapshots, clock.now());
-      return true;
-    } catch (error) {
-      if (error instanceof AppError) return false;
-      throw error;
-    }
-  }
-
   return async (): Promise<boolean> => {
-    const lacksData = !hasFreshData();
+    const lacksData = attempt(() => requireFresh(snapshots, clock.now())) instanceof AppError;
     const isNew = lacksData && !lackedData;
     lackedData = lacksData;
     if (isNew) {

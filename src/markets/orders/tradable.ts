@@ -46,6 +46,16 @@ export function requireTradable(
   return { snapshot, market, book: snapshot.data.books.get(ticker) ?? emptyBook, feeRule };
 }
 
+/** Returns an AppError that the check throws. */
+export function attempt<T>(check: () => T): T | AppError {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof AppError) return error;
+    throw error;
+  }
+}
+
 export function requireFresh({ current, sources }: SnapshotReads, nowMs: number): Snapshot {
   if (!current)
     throw new AppError('market_data_unavailable', 'No market data has been loaded yet.', {

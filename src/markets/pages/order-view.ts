@@ -1,6 +1,6 @@
 import { isOpen, type CancelCause, type OrderStatus } from '../ledger/orders-table.js';
 import type { SettlementState } from '../ledger/portfolio-table.js';
-import type { TimeInForce } from '../market/book.js';
+import { sidePrice, type TimeInForce } from '../market/book.js';
 import { perContract, subtractCounts, valueOf } from '../market/contracts.js';
 import { bracketPays } from '../market/brackets.js';
 import { nameMarket, type MarketName } from '../market/market-name.js';
@@ -162,8 +162,7 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
   const paid = BigInt(settlement.cost) + fees;
   const { isCorrection } = settlement;
   const isExpected = !['finalized', 'void'].includes(settlement.state) && !isCorrection;
-  const expected =
-    valueOfYes === null ? null : valueOf(side === 'yes' ? valueOfYes : DOLLAR - valueOfYes, contracts);
+  const expected = valueOfYes === null ? null : valueOf(sidePrice(side, valueOfYes), contracts);
   const moved = isExpected ? expected : cashChange;
   return {
     market: toMarketView({ ...name, side }),

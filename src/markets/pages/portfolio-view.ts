@@ -1,10 +1,9 @@
 import { formatAgo, roundToCent } from '../../core/pages/format.js';
 import { forecastOf } from '../learning/forecast.js';
 import { sumKnown } from '../ledger/valuation.js';
-import { asksOf, bidsOf, emptyBook } from '../market/book.js';
+import { asksOf, bidsOf, emptyBook, sidePrice } from '../market/book.js';
 import { valueOf } from '../market/contracts.js';
 import { isPlaced } from '../market/market.js';
-import { DOLLAR } from '../market/money.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import type { Portfolio, ValuedPosition } from '../portfolio/portfolio.js';
 import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
@@ -33,7 +32,7 @@ export function toMarketValue(
   const book = (mark.valuation === 'book' && snapshot?.data.books.get(ticker)) || emptyBook;
   const [bid, ask] = [bidsOf(book, side)[0]?.price, asksOf(book, side)[0]?.price];
   const yes = market?.lastPrice ?? null;
-  const last = yes === null ? bid : side === 'yes' ? yes : DOLLAR - yes;
+  const last = yes === null ? bid : sidePrice(side, yes);
   if (last === undefined) return { ...known, value: cost };
   const price = bid !== undefined && last < bid ? bid : ask !== undefined && last > ask ? ask : last;
   return { ...known, value: valueOf(price, contracts), price };

@@ -4,11 +4,9 @@ import { inSnapshot, queryRows } from '../../core/db/sql.js';
 import { toTable } from '../../core/text-table.js';
 import { formatDollars } from '../market/money.js';
 
-/** All other rules are about money. */
-const isCount = ({ rule }: Pick<LedgerProblem, 'rule'>): boolean => /^(filled_)?contracts /.test(rule);
-
-const amount = (problem: Pick<LedgerProblem, 'rule'>, value: string | null): string | null =>
-  value === null || isCount(problem) ? value : formatDollars(BigInt(value));
+/** All rules but those of contracts are about money. */
+const amount = ({ rule }: Pick<LedgerProblem, 'rule'>, value: string | null): string | null =>
+  value === null || /^(filled_)?contracts /.test(rule) ? value : formatDollars(BigInt(value));
 
 export function ledgerText(problems: readonly LedgerProblem[]): string {
   if (problems.length === 0)

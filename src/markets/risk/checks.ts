@@ -195,7 +195,11 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
   const out = pending.filter((one) => one.eventTicker === eventTicker).map(toLeg);
   const asked: Leg = { ticker, side, contracts, cost: grossCost(input) };
   const event = snapshot.events.find((one) => one.eventTicker === eventTicker);
-  const ends = endsOf(eventTicker, event, tickersOf([...held, ...out, asked]));
+  const ends = endsOf(
+    eventTicker,
+    event,
+    [...held, ...out, asked].map((leg) => leg.ticker),
+  );
   const before = worstCaseLoss(ends, held, out);
   const after = worstCaseLoss(ends, [...held, asked], out);
   // A hedge passes even if the limit is used up.
@@ -213,8 +217,6 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
     );
   return undefined;
 }
-
-const tickersOf = (legs: readonly Leg[]): string[] => legs.map(({ ticker }) => ticker);
 
 /** At the limit price, fee included, even for contracts that close pairs. */
 function grossCost({ order, market, snapshot }: RiskInput): Micros {

@@ -1,5 +1,5 @@
 import { quoteSale } from '../ledger/valuation.js';
-import { otherSide, type Side, type OrderBook } from '../market/book.js';
+import { otherSide, sidePrice, type Side, type OrderBook } from '../market/book.js';
 import { isCount, subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
 import { type EventEnds, endsOf } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
@@ -79,7 +79,7 @@ function markOf({ ticker, side, contracts, cost }: HeldPosition, { markets, data
   if (market.status !== 'active') {
     const valueOfYes = market.settlementValue ?? market.lastPrice;
     if (valueOfYes === null) return 0n;
-    const value = valueOf(side === 'yes' ? valueOfYes : DOLLAR - valueOfYes, contracts);
+    const value = valueOf(sidePrice(side, valueOfYes), contracts);
     return market.settlementValue !== null || value < cost ? value : cost;
   }
   const [book, feeRule] = [data.books.get(ticker), feeRuleOf(data, market)];

@@ -19,13 +19,8 @@ const MIN_DEVIATION = 0.4;
 /** Slopes below this are far finer than the error of prices. */
 const TOLERANCE = 1e-6;
 
-interface Possible {
-  /** For a maximum; `atMost` is for a minimum. */
-  atLeast: number | null;
-  atMost?: number | null;
-  /** °F. Default: 1. */
-  step?: number;
-}
+/** `step` is in °F. Default: 1. */
+type Possible = Pick<TemperatureDistribution, 'atLeast' | 'atMost'> & { step?: number };
 
 /**
  * Each outcome keeps its exact probability, distributed like the normal distribution closest to the market's cumulative

@@ -4,7 +4,7 @@ import type { Orm, Tx } from '../../core/db/client.js';
 import type { ForecastMethod } from '../learning/forecast.js';
 import type { SourceNames } from '../learning/queries.js';
 import { forecastRecords, type ForecastRecord } from '../learning/table.js';
-import { temperatureKinds, type TemperatureKind } from '../market/market.js';
+import { temperatureKinds } from '../market/market.js';
 import type { GateBook } from '../signals/signal.js';
 import type { NewRecord } from './records.js';
 import type { Scores } from './score.js';
@@ -97,12 +97,7 @@ export async function listJudgedRecords(
   }));
 }
 
-interface JudgedOf {
-  kind: TemperatureKind;
-  station: string;
-  since: string;
-  settledBy: Date;
-}
+type JudgedOf = Pick<ForecastRecord, 'kind' | 'station'> & { since: string; settledBy: Date };
 
 type JudgedRow = [
   date: string,

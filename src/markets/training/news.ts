@@ -31,9 +31,12 @@ export function createCollector(learn: (news: News) => Promise<void>) {
     };
     const runs = unseen(runsIn(snapshot), keyOfRun);
     await nextTurn();
-    const reports = unseen(reportsIn(snapshot), keyOfReport);
+    const reports = unseen(reportsIn(snapshot), (one) => `${targetKey(one)} ${one.temperatureF} °F`);
     await nextTurn();
-    const hours = unseen(hoursIn(snapshot), keyOfHour);
+    const hours = unseen(
+      hoursIn(snapshot),
+      ({ stationId, date, hour }) => `${stationId} ${date} hour ${hour}`,
+    );
     await nextTurn();
     await learn({ runs, reports, hours });
     seen = shown;
@@ -72,8 +75,6 @@ const hoursIn = ({ forecasts }: Snapshot): KnownHour[] =>
 const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
   finalOutcomes(events).map((outcome) => ({ ...outcome, knownAt: asOf }));
 
-const keyOfHour = ({ stationId, date, hour }: KnownHour): string => `${stationId} ${date} hour ${hour}`;
-
 /** Other models may run every hour, but one archived run in six hours is enough. */
 const FURTHER_RUN_MS = 6 * HOUR_MS;
 
@@ -81,5 +82,3 @@ const keyOfRun = (run: DayEnsemble): string => {
   const runMs = run.modelRunAt.getTime();
   return `${targetKey(run)} ${run.model === undefined ? runMs : `${run.model} ${Math.floor(runMs / FURTHER_RUN_MS)}`}`;
 };
-
-const keyOfReport = (report: SettledDay): string => `${targetKey(report)} ${report.temperatureF} °F`;

@@ -226,7 +226,9 @@ export async function readLimited(response: Response, path: string): Promise<str
   return Buffer.concat(chunks).toString('utf8');
 }
 
-const bucketSchema = z.object({ refill_rate: z.number().positive(), bucket_capacity: z.number().positive() });
+const bucketSchema = z
+  .object({ refill_rate: z.number().positive(), bucket_capacity: z.number().positive() })
+  .transform((bucket) => ({ refillPerSecond: bucket.refill_rate, capacity: bucket.bucket_capacity }));
 const limitsSchema = z.object({ read: bucketSchema, write: bucketSchema });
 const costSchema = z.object({ method: z.string(), path: z.string(), cost: z.number().min(0) });
 const costsSchema = z.object({
@@ -249,20 +251,10 @@ export function createLimitReader({ client, budget, clock, log }: KalshiDeps & {
       const known = costs.endpoint_costs.filter((cost) => cost !== null);
       const leftOut = costs.endpoint_costs.length - known.length;
       if (leftOut > 0) log.warn({ leftOut }, "some of the venue's request costs could not be read");
-      budget.setLimits({
-        read: toBucket(read),
-        write: toBucket(write),
-        defaultCost: costs.default_cost,
-        costs: known,
-      });
+      budget.setLimits({ read, write, defaultCost: costs.default_cost, costs: known });
     } catch (error) {
       signal.throwIfAborted();
       log.warn({ err: error }, 'the account limits at the venue could not be read; the last ones expire');
     }
   };
 }
-
-const toBucket = ({ refill_rate, bucket_capacity }: z.infer<typeof bucketSchema>) => ({
-  refillPerSecond: refill_rate,
-  capacity: bucket_capacity,
-});

@@ -215,9 +215,10 @@ function readStatus({ status, ticker }: KalshiResult, notes: Notes): MarketStatu
 }
 
 /** The venue writes 0.00 for no bid and 1.00 for no ask. */
-const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
-
-const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
+function readPrice(text: string): Micros | null {
+  const price = parseDollars(text);
+  return price > 0n && price < DOLLAR ? price : null;
+}
 
 /** Sizes and worst cases assume payouts without settlement bounds, so markets with such bounds are not traded. */
 function readBounds({ settlement_bounds_type: type, settlement_floor_dollars: floor }: KalshiMarket) {

@@ -10,7 +10,7 @@ import {
   findStationOfReport,
 } from '../market/stations.js';
 import { readEventTicker } from '../market/event.js';
-import type { Market, TemperatureKind, UnplacedMarket } from '../market/market.js';
+import type { Market, UnplacedMarket } from '../market/market.js';
 import type { NoteKind } from '../market/source.js';
 import type { Place } from '../market/place.js';
 import type { KalshiOutcome } from './kalshi-schema.js';
@@ -44,7 +44,7 @@ export function placeMarket(wire: KalshiOutcome): MarketPlace | OtherMarket {
   if (!rules) return notRead(wire, named?.date ?? null);
   if (named && named.date !== rules.date)
     throw refuse('date', `its ticker names ${named.date}, but its rules are about ${rules.date}`);
-  const kind = kindOf(rules);
+  const kind = kinds[rules.measure];
   const series = named?.seriesTicker ?? wire.event_ticker;
   const meant = /^(?:KX)?(HIGH|LOW)/.exec(series)?.[1];
   if (meant !== undefined && rules.measure !== (meant === 'HIGH' ? 'maximum' : 'minimum'))
@@ -84,7 +84,6 @@ export function placeMarket(wire: KalshiOutcome): MarketPlace | OtherMarket {
 }
 
 const kinds = { maximum: 'daily_maximum', minimum: 'daily_minimum', hour: 'hourly' } as const;
-const kindOf = ({ measure }: TemperatureRules): TemperatureKind => kinds[measure];
 
 function notRead(wire: KalshiOutcome, date: string | null): OtherMarket {
   const kind = isAboutRain(wire.rules_primary) ? 'rain' : 'other';

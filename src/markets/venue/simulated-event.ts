@@ -10,7 +10,6 @@ import { dailySeriesOf, indexAreas, isStation, type Station } from '../market/st
 import { believe } from './simulation/crowd.js';
 import { nextGaussian, uniform, uniformsOf } from './simulation/random.js';
 import { HOUR_OPENS_BEFORE_MS, type SimulatedSubject } from './simulation/world.js';
-import type { Place } from '../market/place.js';
 import type { SimulatedWorld } from './simulation/weather.js';
 
 const BOOK_MS = 15_000;
@@ -82,9 +81,9 @@ function rulesOf(subject: SimulatedSubject, bracket: Bracket): string {
   const { kind, station, date } = subject;
   const day = dayFormat.format(new Date(date));
   if (!isStation(station))
-    return `If the temperature recorded at ${areaName(station)} for ${day} at ${clockOf(subject)} as reported by Synoptic Data, is above ${bracket.floor}°, then the market resolves to Yes.`;
+    return `If the temperature recorded at ${areaNames[station.id] ?? station.city} for ${day} at ${clockOf(subject)} as reported by Synoptic Data, is above ${bracket.floor}°, then the market resolves to Yes.`;
   const measure = kind === 'daily_maximum' ? 'maximum' : 'minimum';
-  return `If the ${measure} temperature recorded at ${placeOf(station)} for ${day}, is ${wordsOf(bracket)}° fahrenheit according to The Weather Company, then the market resolves to Yes.`;
+  return `If the ${measure} temperature recorded at ${station.rulesCity} (${station.report}) for ${day}, is ${wordsOf(bracket)}° fahrenheit according to The Weather Company, then the market resolves to Yes.`;
 }
 
 export const rainRulesOf = ({ rulesCity, report }: Station, date: string): string =>
@@ -93,15 +92,12 @@ export const rainRulesOf = ({ rulesCity, report }: Station, date: string): strin
 export const rainTitleOf = ({ rulesCity }: Station, date: string): string =>
   `Will it rain in ${rulesCity} on ${dayFormat.format(new Date(date))}?`;
 
-const placeOf = ({ rulesCity, report }: Station): string => `${rulesCity} (${report})`;
-
 const areaNames: Readonly<Record<string, string>> = {
   'INDEX-MIAMI': 'Miami, FL',
   'INDEX-NYC': 'New York City, NY',
   'INDEX-CHICAGO': 'Chicago, IL',
   'INDEX-LA-COASTAL': 'Los Angeles, CA',
 };
-const areaName = ({ id, city }: Place): string => areaNames[id] ?? city;
 
 function clockOf({ station: { timeZone }, hour, span }: SimulatedSubject): string {
   const format = recallZoneFormat(

@@ -38,7 +38,7 @@ import {
   type ListedEvent,
   type WorldSeed,
 } from './simulated-event.js';
-import { createPace, uniform } from './simulation/random.js';
+import { gather, uniform } from './simulation/random.js';
 import {
   dailySubject,
   everything,
@@ -146,13 +146,8 @@ export function createSimulatedSource(
     name: 'simulated',
     async read() {
       const at = now();
-      const pace = createPace();
-      const events: ListedEvent[] = [];
-      for (const subject of subjectsAround(at, selection)) {
-        events.push(listKnown(eventStateOf(world, subject, at)));
-        await pace();
-      }
-      return toData([...events, listRain(world, at)], at);
+      const list = (subject: SimulatedSubject) => [listKnown(eventStateOf(world, subject, at))];
+      return toData([...(await gather(subjectsAround(at, selection), list)), listRain(world, at)], at);
     },
     async find(tickers) {
       const at = now();
@@ -166,29 +161,18 @@ export function createSimulatedSource(
     async readPrints(tickers, since, signal) {
       const until = new Date(Math.min(world.clock.now(), since.getTime() + PRINTS_SPAN_MS));
       const wanted = new Set(tickers);
-      const pace = createPace();
       const prints: Print[] = [];
-      for (const subject of [...new Set(tickers.map(eventOf))].flatMap((name) => readSubject(name) ?? []))
-        for (const state of statesWithin(world, subject, since, until)) {
-          signal.throwIfAborted();
-          prints.push(...printsOf(world, state, listKnown(state)));
-          await pace();
-        }
+      for (const subject of [...new Set(tickers.map(eventOf))].flatMap((name) => readSubject(name) ?? [])) {
+        const states = statesWithin(world, subject, since, until);
+        prints.push(...(await gather(states, (state) => printsOf(world, state, listKnown(state)), signal)));
+      }
       return prints
         .filter(({ ticker, at }) => wanted.has(ticker) && at >= since && at <= until)
         .sort((a, b) => a.at.getTime() - b.at.getTime());
     },
     history: {
-      async readSettledDays({ from, to }, signal) {
-        const pace = createPace();
-        const days: SettledDay[] = [];
-        for (const date of daysBetween(from, to)) {
-          signal.throwIfAborted();
-          days.push(...settledOn(world, subjectsOn(date, selection), now()));
-          await pace();
-        }
-        return days;
-      },
+      readSettledDays: ({ from, to }, signal) =>
+        gather(daysBetween(from, to), (date) => settledOn(world, subjectsOn(date, selection), now()), signal),
     },
   };
 }

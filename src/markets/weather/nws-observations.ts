@@ -203,7 +203,7 @@ function extremesOf(
  */
 function toReadings(station: Station, report: Observation): Reading[] {
   const at = new Date(report.timestamp);
-  if (!isTrustworthy(report)) return [];
+  if (badQuality.has(report.temperature?.qualityControl ?? '')) return [];
   const { temperatureC, sixHours, day } = readMetar(station.id, report.rawMessage ?? '', at);
   if (temperatureC === null || !agrees(report, temperatureC)) return [];
   const { start, end } = climateDayAt(station, at);
@@ -221,9 +221,6 @@ function toReadings(station: Station, report: Observation): Reading[] {
     )
     .map((reading) => ({ at, ...reading }));
 }
-
-const isTrustworthy = ({ temperature }: Observation): boolean =>
-  !badQuality.has(temperature?.qualityControl ?? '');
 
 const agrees = ({ temperature }: Observation, temperatureC: number): boolean =>
   typeof temperature?.value !== 'number' || Math.abs(temperature.value - temperatureC) <= SAME_C;

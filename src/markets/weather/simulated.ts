@@ -3,7 +3,7 @@ import { daysBetween, type ClimateDay } from '../market/climate-day.js';
 import { targetOf } from '../market/market.js';
 import { isStation } from '../market/stations.js';
 import { firstRunAt, firstSeenAt, newestRunAt, runsOf } from '../venue/simulation/ensemble.js';
-import { createPace } from '../venue/simulation/random.js';
+import { gather } from '../venue/simulation/random.js';
 import type { SimulatedWeather, SimulatedWorld } from '../venue/simulation/weather.js';
 import {
   type KnownHour,
@@ -45,12 +45,8 @@ export function createSimulatedWeatherSource(
     freshMs: MINUTE_MS,
     read: async () => {
       const at = now();
-      const pace = createPace();
-      const parts: WeatherData[] = [];
-      for (const subject of subjectsAround(at, selection)) {
-        parts.push(readWeatherOf(world, [subject], at));
-        await pace();
-      }
+      const read = (subject: SimulatedSubject) => [readWeatherOf(world, [subject], at)];
+      const parts = await gather(subjectsAround(at, selection), read);
       return {
         fetchedAt: at,
         ensembles: parts.flatMap(({ ensembles }) => ensembles),
@@ -59,26 +55,15 @@ export function createSimulatedWeatherSource(
     },
     history: {
       async readRuns({ from, to }, signal) {
-        const pace = createPace();
+        const list = (subject: SimulatedSubject) => listRuns(world, subject, now());
         const runs: DayEnsemble[] = [];
-        for (const date of daysBetween(from, to)) {
-          signal.throwIfAborted();
-          for (const subject of subjectsOn(date, selection)) {
-            runs.push(...listRuns(world, subject, now()));
-            await pace();
-          }
-        }
+        for (const date of daysBetween(from, to))
+          runs.push(...(await gather(subjectsOn(date, selection), list, signal)));
         return runs;
       },
-      async readHours({ from, to }, signal) {
-        const pace = createPace();
-        const hours: KnownHour[] = [];
-        for (const stationDay of stationDaysBetween({ from, to }, selection.stations)) {
-          signal.throwIfAborted();
-          hours.push(...listHours(world, stationDay, now()));
-          await pace();
-        }
-        return hours;
+      readHours(range, signal) {
+        const stationDays = stationDaysBetween(range, selection.stations);
+        return gather(stationDays, (stationDay) => listHours(world, stationDay, now()), signal);
       },
     },
   };

@@ -2,7 +2,6 @@ import { parse } from 'csv-parse/sync';
 import { groupBy } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { addDays, climateDayOf, dateOf } from '../market/climate-day.js';
-import type { DailyKind } from '../market/market.js';
 import type { Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { NWS_USER_AGENT } from './nws-observations.js';
@@ -91,17 +90,12 @@ function readTable(body: string, { station, url, fetchedAt, leaveOut }: Asked): 
 }
 
 /** The maximum given at 00Z covers 12Z to 06Z, and the minimum given at 12Z covers 00Z to 18Z. */
-function targetAt(
-  forecastMs: number,
-): { kind: DailyKind; date: string; fromMs: number; toMs: number } | undefined {
+function targetAt(forecastMs: number) {
   const date = dateOf(forecastMs);
   const hours = (forecastMs % DAY_MS) / HOUR_MS;
-  const window = (from: number, to: number) => ({
-    fromMs: forecastMs + from * HOUR_MS,
-    toMs: forecastMs + to * HOUR_MS,
-  });
-  if (hours === 0) return { kind: 'daily_maximum', date: addDays(date, -1), ...window(-12, 6) };
-  return hours === 12 ? { kind: 'daily_minimum', date, ...window(-12, 6) } : undefined;
+  const window = { fromMs: forecastMs - 12 * HOUR_MS, toMs: forecastMs + 6 * HOUR_MS };
+  if (hours === 0) return { kind: 'daily_maximum' as const, date: addDays(date, -1), ...window };
+  return hours === 12 ? { kind: 'daily_minimum' as const, date, ...window } : undefined;
 }
 
 function toRun(row: Row, cycle: readonly Row[], asked: Asked, modelRunAt: Date): DayEnsemble | undefined {
@@ -185,16 +179,10 @@ export function createStationBulletins(options: PlaceService): PlaceForecasts {
   };
 }
 
-interface Cycles {
-  from: Date;
-  to: Date;
-  leaveOut: LeaveOut;
-}
-
 async function readBulletins(
   { baseUrl, clock }: PlaceService,
   station: Station,
-  { from, to, leaveOut }: Cycles,
+  { from, to, leaveOut }: { from: Date; to: Date; leaveOut: LeaveOut },
   signal: AbortSignal,
 ): Promise<DayEnsemble[]> {
   const fetchedAt = new Date(clock.now());

@@ -18,6 +18,22 @@ export function createPace(share = 1): () => Promise<void> {
   };
 }
 
+/** Other work can run between the items. */
+export async function gather<T, R>(
+  items: Iterable<T>,
+  make: (item: T) => readonly R[],
+  signal?: AbortSignal,
+): Promise<R[]> {
+  const pace = createPace();
+  const found: R[] = [];
+  for (const item of items) {
+    signal?.throwIfAborted();
+    found.push(...make(item));
+    await pace();
+  }
+  return found;
+}
+
 /** Returns a uniform number in (0, 1) that depends only on the name, so a simulation needs only seed and clock. */
 export function uniform(...name: (string | number)[]): number {
   const bits = Number.parseInt(hash('sha256', name.join('|'), 'hex').slice(0, 12), 16);
