@@ -157,11 +157,13 @@ describe('the overview', () => {
     ] as const;
     await db.orm
       .update(entitlements)
-      .set({ limits: [...limits] })
+      .set({ limits: [...limits], unitCap: '5000000', hasOwnCap: true })
       .where(eq(entitlements.orgId, organization.id));
     const { seen, text } = await openOverview(browser);
     expect(text).toContain('aria-label="1,234,567.25 of 1,500,000 used or held"');
-    expect(seen).toContain('265,432.75 left of 1,500,000, today (UTC) Blocks 1,234,567.25 40');
+    expect(seen).toContain(
+      '3,764,892.75 left of 5,000,000 Warns 265,432.75 left of 1,500,000, today (UTC) Blocks 1,234,567.25 40',
+    );
   });
 
   it('compares the month with the same days of the previous one, and draws each product’s days', async () => {

@@ -46,11 +46,11 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
     const isOwn = ({ productSlug }: { productSlug: string }) => productSlug === product.productSlug;
     // With the day when the pace reaches it.
     const cap = month?.report.caps.nearCap.find(isOwn)?.cap ?? toCap(product);
-    const own = [...(cap ? [{ ...product, cap }] : []), ...limits.filter(isOwn)];
+    const [fullest] = limits.filter(isOwn).toSorted((a, b) => b.cap.share - a.cap.share);
     return {
       ...product,
       cap,
-      tightest: own.toSorted((a, b) => b.cap.share - a.cap.share)[0],
+      bounds: [...(cap ? [{ cap, isBlock: false }] : []), ...(fullest ? [fullest] : [])],
       trend: trends[i]!,
     };
   });
