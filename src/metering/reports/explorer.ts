@@ -15,9 +15,9 @@ import { readPayments } from './credits/statement.js';
 import { partPlaces, readEventParts, readHasCredits, type EventPart } from './credits/queries.js';
 import { readEvents } from './event-view.js';
 import { listSeries, type SeriesPoint } from './operator/queries.js';
-import { includes, monthPeriod } from './period.js';
+import { includes, monthPeriod, type Period } from './period.js';
 import { changeSince, linksOf, toReportView } from './report-view.js';
-import { isOfAll, readCosts, readNarrowing, readReport } from './report.js';
+import { findObstacle, isOfAll, readCosts, readNarrowing, readReport } from './report.js';
 import type { UsageReport, UsageRequest } from './report.js';
 
 export async function readExplorer(
@@ -185,15 +185,20 @@ const SHOWN_PARTS = 21;
 function openSplit(
   { db }: Context,
   viewer: Viewer,
-  { product, metric, unsplit, isWhole, request: { mode, period } }: UsageReport,
+  { product, metric, before, unsplit, isWhole, request: { mode, period } }: UsageReport,
 ) {
   const isPriced = product.creditPrice !== null && metric === product.usageMetric && viewer.shows('credits');
   const isWanted = isPriced || (product.countsSubjects && !isWhole);
   const scope = scopeOf(viewer.orgId, product, mode);
   const places = [...Object.values(partPlaces), ...product.dimensions.map((_, i) => i + 1)];
   const query = { ...period, metric, places, isByCredits: isPriced };
-  const read = (part: Narrowing) => readEventParts(db.orm, scope, query, part);
-  return { isPriced, scope, read: isWanted && !unsplit ? read : undefined };
+  const read = (part: Narrowing, range?: Period) =>
+    readEventParts(db.orm, scope, { ...query, ...range }, part);
+  const readBefore = async (part: Narrowing) =>
+    before && !unsplit && !(await findObstacle(db.orm, scope, before.same))
+      ? read(part, before.same)
+      : undefined;
+  return { isPriced, scope, read: isWanted && !unsplit ? read : undefined, readBefore };
 }
 
 const ofEachKey = (costs: EventPart[]) => costs.filter(({ place }) => place === partPlaces.key);
@@ -227,6 +232,7 @@ async function readParts(
   const names = [...dimensions, ...(countsSubjects && !request.isOfSubject ? ['subject'] : [])];
   const link = linksOf(request, product.slug);
   const parts = [];
+  let ownBefore: ReturnType<typeof split.readBefore> | undefined;
   for (const name of names) {
     const place = dimensions.indexOf(name) + 1;
     const isSubject = place === partPlaces.subject;
@@ -240,20 +246,25 @@ async function readParts(
     const isStored = isSubject ? !apiKeyIds && others.where.length === 0 : subject === undefined;
     const range = {
       ...scopeOf(orgId, product, request.mode),
-      ...request.period,
       ...others,
       ...(isSubject ? { subjects: { only: undefined } } : { byDimension: place }),
       granularity: 'total' as const,
       isByKey: false,
       limit: MAX_PARTS,
     };
+    const readStored = async (period: Period) =>
+      (await listSeries(db, { ...period, ...range })).filter((row) => row.metric === metric);
     const priced = split.isPriced && ofEvents;
     const rows: Row[] =
       isStored && !priced
-        ? (await listSeries(db, range)).filter((row) => row.metric === metric)
+        ? await readStored(request.period)
         : (ofEvents ?? []).filter((part) => part.place === place && (part.value !== '' || !isSubject));
     if (!rows.some(({ value, isOther }) => value || isOther)) continue;
-    const earlier = before && isStored ? await listSeries(db, { ...range, ...before.same }) : [];
+    const earlier: Row[] | undefined = isStored
+      ? before && (await readStored(before.same))
+      : (
+          await (chosen === undefined ? (ownBefore ??= split.readBefore(others)) : split.readBefore(others))
+        )?.filter((part) => part.place === place);
     const amountOf = ({ quantity, credits }: Row) => (priced && credits) || quantity;
     const sorted = rows.toSorted(
       (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(amountOf(b), amountOf(a)),
@@ -269,16 +280,14 @@ async function readParts(
         value: isOther ? 'All others' : value || 'None',
         isCurrent,
         href:
-          isOther || !value
-            ? undefined
-            : name === 'subject'
-              ? link({ subject: wanted })
-              : link({ values: { [name]: wanted } }),
+          value && !isOther
+            ? link(isSubject ? { subject: wanted } : { values: { [name]: wanted } })
+            : undefined,
         quantity,
         ...changeSince(
           quantity,
           // The others of two periods differ.
-          earlier.find((one) => one.metric === metric && one.value === value && !isOther)?.quantity,
+          earlier?.find((one) => one.value === value && !one.isOther && !isOther)?.quantity,
         ),
         events,
         credits,

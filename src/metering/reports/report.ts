@@ -116,10 +116,10 @@ export async function readReport(
     /** Regardless of the key. */
     keys,
     keysBefore:
-      before && subject === undefined && keys.length > 0
-        ? (await readSums(orm, scope, { ...before.same, maxKeys: MAX_KEYS, ...narrowing })).filter(
-            (sum) => sum.metric === metric && sum.apiKeyId !== null,
-          )
+      before && keys.length > 0
+        ? (
+            (await readPart(orm, scope, before.same, narrowing, subject !== undefined, MAX_KEYS)) ?? []
+          ).filter((sum) => sum.metric === metric && sum.apiKeyId !== null)
         : [],
     keyCount: keys[0]?.count ?? 0,
     narrowing,
@@ -174,9 +174,16 @@ export const capMonthOf = (period: Period, now: Date): Period | undefined =>
   period.range === 'month' ? period : includes(period, now) ? monthPeriod(now) : undefined;
 
 /** Undefined if the events, which alone tell a subject's usage by another filter, cannot be read. */
-async function readPart(orm: Orm, scope: UsageScope, period: Period, part: Narrowing, isMixed: boolean) {
-  const range = { ...period, maxKeys: 0, ...part };
-  if (!isMixed) return readSums(orm, scope, range);
+async function readPart(
+  orm: Orm,
+  scope: UsageScope,
+  period: Period,
+  part: Narrowing,
+  isOfEvents: boolean,
+  maxKeys = 0,
+) {
+  const range = { ...period, maxKeys, ...part };
+  if (!isOfEvents) return readSums(orm, scope, range);
   if (await findObstacle(orm, scope, period)) return undefined;
   return readInTime<UsageSum>(orm, selectSums(scope, { ...range, isOfEvents: true }));
 }

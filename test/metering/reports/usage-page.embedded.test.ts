@@ -782,6 +782,12 @@ describe('the last days', () => {
       expect(page).toMatch(
         new RegExp(`By ${part} Name Quantity Events Share large 6 ▲ 50\\.0% .* small 3 ▼ 50\\.0%`),
       );
+    const ofSubject = textOf((await open('?range=day&subject=large')).text);
+    expect(ofSubject).toMatch(/By API key .* 6 ▲ 50\.0% .*By model [^▲]* large 6 ▲ 50\.0% more than 4 in/);
+    const ofKey = textOf((await open(`?range=day&key=${key.id}`)).text);
+    expect(ofKey).toMatch(/By subject [^▲]* large 6 ▲ 50\.0% .* small 3 ▼ 50\.0%/);
+    const ofBoth = textOf((await open(`?range=day&key=${key.id}&subject=small`)).text);
+    expect(ofBoth).toMatch(/By model [^▼]* small 3 ▼ 50\.0% .*By subject [^▲]* large 6 ▲ 50\.0%/);
   });
 
   it('say over all products how usage without a subject has changed', async () => {
