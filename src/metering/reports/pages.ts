@@ -10,7 +10,7 @@ import { sendCsv } from '../../core/pages/csv.js';
 import { readQuery, textField, tryQuery, type FormFields, type FormState } from '../../core/pages/form.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { parseEventsRequest } from '../events/events.js';
-import type { EventRow } from '../events/event-queries.js';
+import { listSubjectsFrom, type EventRow } from '../events/event-queries.js';
 import { listMonths, type UsageProduct } from '../events/page-queries.js';
 import {
   MAX_PRODUCTS,
@@ -73,12 +73,28 @@ async function showExplorer(context: Context, req: Request, res: Response, typed
     chosen: request && !result ? await readChosen(db.orm, viewer, products, request) : undefined,
     months: toMonthOptions(await listMonths(db.orm, viewer.orgId), request?.period, now),
     ...result,
+    meant: result ? await readMeant(db.orm, viewer, result) : [],
     panel,
     correctionForm: panel?.correction?.form,
     alerts: viewer.home === '/dashboard' ? await readAlerts(context, sessionOf(res)) : undefined,
     subject: viewer.subject,
     showsCredits: viewer.shows('credits'),
   });
+}
+
+/** Subjects that begin with the chosen one, if nothing is known of that. */
+async function readMeant(
+  orm: Orm,
+  { orgId }: Viewer,
+  { request, product, ...read }: Awaited<ReturnType<typeof readExplorer>>,
+) {
+  const isEmpty = 'report' in read && read.report?.isEmpty;
+  if (!isEmpty || request.subject === undefined || request.isOfSubject) return [];
+  const found = (await listSubjectsFrom(orm, orgId, request.subject, 3)).map(({ subject }) => subject);
+  const link = linksOf(request, product?.slug);
+  return found.includes(request.subject)
+    ? []
+    : found.map((subject) => ({ subject, href: link({ subject }) }));
 }
 
 /** The page's filters without its report. */

@@ -557,6 +557,12 @@ describe('the parts', () => {
     expect(textOf((await open(without.replaceAll('&amp;', '&'))).text)).toContain('Used 11 calls');
     const subject = hrefOf(whole, 'ben');
     expect(textOf((await open(subject.slice('/dashboard/usage'.length))).text)).toContain('Used 5 calls');
+    const typed = (await open('?subject=be')).text;
+    expect(typed).toMatch(
+      /Did you mean <a href="\/dashboard\/usage\?[^"]*subject=ben"><bdi>ben<\/bdi><\/a>\?/,
+    );
+    for (const named of ['ben&dimension.model=none', 'nobody'])
+      expect((await open(`?subject=${named}`)).text).not.toContain('Did you mean');
   });
 
   it('are offered as filters: listed values, and the API keys by name', async () => {
