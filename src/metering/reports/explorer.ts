@@ -16,7 +16,7 @@ import { partPlaces, readEventParts, readHasCredits, type EventPart } from './cr
 import { readEvents } from './event-view.js';
 import { listSeries, type SeriesPoint } from './operator/queries.js';
 import { includes, monthPeriod, type Period } from './period.js';
-import { changeSince, linksOf, toReportView } from './report-view.js';
+import { changeSince, linksOf, toBeforeView, toReportView, totalOf } from './report-view.js';
 import { findObstacle, isOfAll, readCosts, readNarrowing, readReport } from './report.js';
 import type { UsageReport, UsageRequest } from './report.js';
 
@@ -103,17 +103,20 @@ async function readProduct(
   const { db, clock } = context;
   const { orgId } = viewer;
   const read = await readReport({ orm: db.orm, clock, db }, orgId, product, request);
-  const { projection } = read;
   const split = openSplit(context, viewer, read);
   const own = await split.read?.(read.narrowing);
-  const ofKeys = read.key ? await split.read?.({ ...read.narrowing, apiKeyIds: undefined }) : own;
+  const ofAllKeys = { ...read.narrowing, apiKeyIds: undefined };
+  const ofKeys = read.key ? await split.read?.(ofAllKeys) : own;
   const priced = split.isPriced ? own : undefined;
   const credits = priced && sumDecimals(ofEachKey(priced).map((part) => part.credits));
   const { mode, period, measure } = request;
-  const costs = measure && priced && (await readCosts({ orm: db.orm, clock }, split.scope, read, priced));
+  const costs = priced && (await readCosts({ orm: db.orm, clock }, split.scope, read, priced));
   const paid = { period, credits: read.isWhole ? credits : undefined, productId: product.id };
-  const { keys, measures, ...report } = toReportView(read, costs, now);
-  const byKey = keys.map((part) => (split.isPriced && ofKeys ? rankKeys(part, ofKeys) : part));
+  const { keys, measures, ...report } = toReportView(read, measure && costs, now);
+  const keysBefore = measure && split.isPriced ? await split.readBefore(ofAllKeys) : undefined;
+  const byKey = keys.map((part) =>
+    split.isPriced && ofKeys ? rankKeys(part, ofKeys, measure && (keysBefore ?? [])) : part,
+  );
   const ofValues = await readParts(context, orgId, read, own, split);
   const subjects = ofValues.find(({ place }) => place === partPlaces.subject)?.rows ?? [];
   const { holds, limits } = await readHeld(context, orgId, read, subjects, now);
@@ -127,11 +130,8 @@ async function readProduct(
       payments: await readPayments(db.orm, accountOf(orgId, mode), paid, now),
       /** Absent where credits are unknown. */
       measures: credits !== undefined && (measure === undefined || costs) ? measures : [],
-      /** At the average price so far. */
-      projectedCredits:
-        projection?.total &&
-        Number(credits) > 0 &&
-        formatEstimate((projection.total / projection.used) * Number(credits)),
+      creditsBefore: costs?.before && toBeforeView(costs.before, totalOf, credits!),
+      projectedCredits: costs?.projection?.total && formatEstimate(costs.projection.total),
       unsplit:
         !read.isWhole && product.countsSubjects && !own ? (read.unsplit ?? 'so many events') : undefined,
     },
@@ -194,10 +194,12 @@ function openSplit(
   const query = { ...period, metric, places, isByCredits: isPriced };
   const read = (part: Narrowing, range?: Period) =>
     readEventParts(db.orm, scope, { ...query, ...range }, part);
-  const readBefore = async (part: Narrowing) =>
+  const readEarlier = async (part: Narrowing) =>
     before && !unsplit && !(await findObstacle(db.orm, scope, before.same))
       ? read(part, before.same)
       : undefined;
+  const earlier: Record<string, ReturnType<typeof readEarlier>> = {};
+  const readBefore = (part: Narrowing) => (earlier[JSON.stringify(part)] ??= readEarlier(part));
   return { isPriced, scope, read: isWanted && !unsplit ? read : undefined, readBefore };
 }
 
@@ -206,13 +208,17 @@ const pricedColumns = ['Quantity', 'Credits', 'Share of credits'];
 
 type KeyPart = ReturnType<typeof toReportView>['keys'][number];
 
+const creditsOf = (costs: EventPart[], key: string | null) =>
+  ofEachKey(costs).find(({ value, isOther }) => value === key && !isOther)?.credits;
+
 /** By credits. A key that is not among the dearest has no number of its own. */
-function rankKeys(part: KeyPart, costs: EventPart[]) {
+function rankKeys(part: KeyPart, costs: EventPart[], before: EventPart[] | undefined) {
   const own = ofEachKey(costs);
   const whole = sumDecimals(own.map(({ credits }) => credits));
   const rows = part.rows.map((row) => {
-    const credits = own.find(({ value, isOther }) => value === row.id && !isOther)?.credits;
-    return { ...row, credits, share: credits === undefined ? '–' : formatShare(credits, whole) };
+    const credits = creditsOf(own, row.id);
+    const change = before && changeSince(credits ?? '0', creditsOf(before, row.id));
+    return { ...row, ...change, credits, share: credits === undefined ? '–' : formatShare(credits, whole) };
   });
   rows.sort((a, b) => compareDecimals(b.credits ?? '0', a.credits ?? '0'));
   return { ...part, rows, columns: pricedColumns };
@@ -232,7 +238,6 @@ async function readParts(
   const names = [...dimensions, ...(countsSubjects && !request.isOfSubject ? ['subject'] : [])];
   const link = linksOf(request, product.slug);
   const parts = [];
-  let ownBefore: ReturnType<typeof split.readBefore> | undefined;
   for (const name of names) {
     const place = dimensions.indexOf(name) + 1;
     const isSubject = place === partPlaces.subject;
@@ -260,11 +265,12 @@ async function readParts(
         ? await readStored(request.period)
         : (ofEvents ?? []).filter((part) => part.place === place && (part.value !== '' || !isSubject));
     if (!rows.some(({ value, isOther }) => value || isOther)) continue;
-    const earlier: Row[] | undefined = isStored
-      ? before && (await readStored(before.same))
-      : (
-          await (chosen === undefined ? (ownBefore ??= split.readBefore(others)) : split.readBefore(others))
-        )?.filter((part) => part.place === place);
+    const isByCredits = priced && request.measure;
+    const earlier: Row[] | undefined =
+      isStored && !isByCredits
+        ? before && (await readStored(before.same))
+        : (await split.readBefore(others))?.filter((part) => part.place === place);
+    const sizeOf = ({ quantity, credits }: Row) => (isByCredits && credits) || quantity;
     const amountOf = ({ quantity, credits }: Row) => (priced && credits) || quantity;
     const sorted = rows.toSorted(
       (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(amountOf(b), amountOf(a)),
@@ -285,9 +291,9 @@ async function readParts(
             : undefined,
         quantity,
         ...changeSince(
-          quantity,
+          sizeOf(row),
           // The others of two periods differ.
-          earlier?.find((one) => one.value === value && !one.isOther && !isOther)?.quantity,
+          earlier?.filter((one) => one.value === value && !one.isOther && !isOther).map(sizeOf)[0],
         ),
         events,
         credits,

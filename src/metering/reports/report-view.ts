@@ -85,8 +85,7 @@ export function toReportView(report: UsageReport, costs: Awaited<ReturnType<type
     /** The price of the value that the filter selects, if it has its own. */
     ownPrice: product.creditPrices?.[values[product.creditDimension ?? ''] ?? ''],
     total,
-    before:
-      before && toBeforeView(before, (rows) => sumDecimals(rows.map((row) => row.quantity)), total.quantity),
+    before: before && toBeforeView(before, totalOf, total.quantity),
     isWhole,
     isUncapped: product.unitCap === null && metric === product.usageMetric,
     unit: costs ? 'credits' : metric,
@@ -146,6 +145,9 @@ export const changeSince = (quantity: string, before = '0') => ({
   growth: formatGrowth(quantity, before),
   growthFrom: before,
 });
+
+export const totalOf = (rows: readonly { quantity: string }[]) =>
+  sumDecimals(rows.map(({ quantity }) => quantity));
 
 /** @param before in the part of the former period that has passed of this one, and in all of it */
 export function toBeforeView<Row>(

@@ -5,7 +5,7 @@ import { groupBy } from '../../core/collections.js';
 import type { Orm } from '../../core/db/client.js';
 import { sumDecimals } from '../../core/decimal.js';
 import type { Context } from '../../core/http/context.js';
-import { DAY_MS } from '../../core/time.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { parseInput } from '../../core/http/validate.js';
 import { fieldError, requireOnce } from '../../core/pages/form.js';
 import { findArchived } from '../events/event-queries.js';
@@ -26,7 +26,16 @@ import { toCap } from '../entitlements/caps.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
 import { placeOfPart, readEventSteps, readInTime, type EventPart } from './credits/queries.js';
 import { listSeries } from './operator/queries.js';
-import { addMonths, includes, monthPeriod, parsePeriod, readBefore, stepsOf, type Period } from './period.js';
+import {
+  addMonths,
+  includes,
+  monthPeriod,
+  neighbour,
+  parsePeriod,
+  readBefore,
+  stepsOf,
+  type Period,
+} from './period.js';
 import { toProjection } from './projection.js';
 
 export type UsageRequest = ReturnType<typeof parseUsageRequest>;
@@ -286,11 +295,11 @@ export async function readAllEventSteps(
   return steps && steps.length < query.limit ? steps : undefined;
 }
 
-/** The chart of a report in credits, stacked by the dearest parts. Undefined if the events cannot be read. */
+/** A report's credits by step; its chart in them is stacked by the dearest parts. Undefined if the events cannot be read. */
 export async function readCosts(
   { orm, clock }: PageDeps,
   scope: UsageScope,
-  { product, metric, by = '', series, keys, narrowing, request: { period } }: UsageReport,
+  { product, metric, by = '', series, keys, narrowing, request: { period, measure } }: UsageReport,
   parts: readonly EventPart[],
 ) {
   const now = new Date(clock.now());
@@ -301,12 +310,20 @@ export async function readCosts(
     const steps = await readAllEventSteps(orm, scope, query, narrowing);
     return steps?.map(({ start, value, credits }) => ({ start, value, quantity: credits }));
   };
-  const points = await read(period, series && place);
+  const from = neighbour(period, -1)?.from ?? period.from;
+  const hours = await read({ ...period, from, stepMs: HOUR_MS }, undefined);
+  const toSums = (list: Point[], { stepMs }: Period) =>
+    [...groupBy(list, ({ start }) => start - (start % stepMs))].map(([start, own]) => {
+      return { start, quantity: sumDecimals(own.map(({ quantity }) => quantity)) };
+    });
+  const points = measure ? await read(period, series && place) : hours?.filter(isWithin(period));
   if (!points) return undefined;
-  const before = await readBefore(period, now, (range) => read(range, undefined));
-  const steps = [...groupBy(points, ({ start }) => start)].map(([start, own]) => {
-    return { start, quantity: sumDecimals(own.map(({ quantity }) => quantity)) };
-  });
+  const steps = toSums(points, period);
+  const before = await readBefore(
+    period,
+    now,
+    async (range) => hours && toSums(hours.filter(isWithin(range)), range),
+  );
   const ofKeys = points.flatMap(({ value, start, quantity }) => {
     const key = keys.find(({ apiKeyId }) => apiKeyId === value);
     return key ? { ...key, start: new Date(start).toISOString(), quantity } : [];
@@ -315,6 +332,11 @@ export async function readCosts(
   const projection = toProjection([...(before?.rows ?? []), ...steps], period, now);
   return { steps, before, series: series && stacked, projection };
 }
+
+const isWithin =
+  ({ from, to }: Period) =>
+  ({ start }: Point) =>
+    start >= from.getTime() && start < to.getTime();
 
 type Point = { start: number; quantity: string } & Partial<Pick<EventPart, 'value'>>;
 

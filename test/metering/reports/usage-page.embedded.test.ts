@@ -39,6 +39,13 @@ async function arrive(unitCap: string | null = null, role: (typeof roles)[number
   return { db, orgId: organization.id, browser, product, key, open, csv };
 }
 
+const byModel = {
+  creditPrice: '0.5',
+  creditDimension: 'model',
+  creditPrices: { large: '5' },
+  creditEnforcement: 'warn' as const,
+};
+
 const textOf = (page: string) =>
   page
     .replace(/<[^>]*>/g, ' ')
@@ -184,7 +191,9 @@ describe('a month against its cap', () => {
     await db.orm.update(products).set({ unitCap: '400' }).where(eq(products.id, product.id));
     const ahead = (await open()).text;
     expect(ahead).toContain('<line class="cap" data-passed');
-    expect(textOf(ahead)).toContain('At the current pace, the cap is reached around 17 Mar ; events above it are still recorded.');
+    expect(textOf(ahead)).toContain(
+      'At the current pace, the cap is reached around 17 Mar ; events above it are still recorded.',
+    );
     const ofEntitlement = eq(entitlements.productId, product.id);
     await db.orm.update(entitlements).set({ hasOwnCap: true, unitCap: '500' }).where(ofEntitlement);
     expect(textOf((await open()).text)).toContain('Left 152 of 500');
@@ -197,6 +206,27 @@ describe('a month against its cap', () => {
     expect(weekly).toMatch(/15 Mar 2031 12 0 24 16 Mar 2031 0 0 24 17 Mar 2031 0 0 48 18 Mar 2031 0 0 24/);
     expect(weekly).toContain('≈ 840');
     expect(weekly).toContain('reached around 19 Mar ;');
+  });
+
+  it('estimates credits from those of each day, as the chart of credits and all products do', async () => {
+    const { db, orgId, product, key, open } = await arrive();
+    await db.orm
+      .update(products)
+      .set({ dimensions: ['model'], ...byModel })
+      .where(eq(products.id, product.id));
+    for (const day of ['08', '09', '10', '11', '12', '13', '14'])
+      for (const model of day === '10' ? ['small', 'large'] : ['small']) {
+        const occurredAt = `2031-03-${day}T13:00:00Z`;
+        service.clock.set(occurredAt);
+        const event = usageEvent(product.slug, uuid(), { quantity: 10, occurredAt, dimensions: { model } });
+        await sendUsage(service.url, key.secret, [event]);
+      }
+    service.clock.set(NOW);
+    // Until now 80 calls of 85 credits; then 195 calls, with three Mondays of 55 credits and other days of 5.
+    expect(textOf((await open()).text)).toContain('By the end of the month ≈ 275 ≈ 318 credits');
+    expect((await open('?measure=credits&sum=1')).text).toMatch(/31 Mar 2031: [^"]*estimated 318/);
+    await grant(db, orgId, (await createProduct(db)).id);
+    expect(textOf((await open()).text)).toContain('By the end of the month ≈ 318 ');
   });
 
   it('has no pace before a whole day, and one over fewer days after that', async () => {
@@ -458,8 +488,6 @@ describe('the parts', () => {
       );
     },
   );
-
-  const byModel = { creditDimension: 'model', creditPrices: { large: '5' } };
 
   it('of a priced product, and their chart, count credits by a switch that links and forms keep', async () => {
     const { open, key } = await divided('0.5', byModel);
@@ -795,6 +823,42 @@ describe('the last days', () => {
     expect(ofKey).toMatch(/By subject [^▲]* large 6 ▲ 50\.0% .* small 3 ▼ 50\.0%/);
     const ofBoth = textOf((await open(`?range=day&key=${key.id}&subject=small`)).text);
     expect(ofBoth).toMatch(/By model [^▼]* small 3 ▼ 50\.0% .*By subject [^▲]* large 6 ▲ 50\.0%/);
+  });
+
+  it('say how credits have changed, and the parts too where credits are the measure', async () => {
+    const { db, product, key, open } = await arrive();
+    await db.orm
+      .update(products)
+      .set({ dimensions: ['model'], subjectsSince: new Date(0), ...byModel })
+      .where(eq(products.id, product.id));
+    const send = (model: string, quantity: number, occurredAt: string) =>
+      usageEvent(product.slug, uuid(), { quantity, occurredAt, dimensions: { model }, subject: 'ada' });
+    const { status } = await sendUsage(service.url, key.secret, [
+      send('large', 2, '2031-03-14T01:00:00Z'),
+      send('small', 4, '2031-03-14T01:00:00Z'),
+      // Later in the day than now, so not part of the comparison.
+      send('large', 50, '2031-03-14T14:00:00Z'),
+      send('large', 3, '2031-03-15T01:00:00Z'),
+      send('small', 2, '2031-03-15T01:00:00Z'),
+    ]);
+    expect(status).toBe(202);
+    const tile = /Used 5 ▼ 16\.7% .* Credits 16 ▲ 33\.3% more than 12 in the previous period/;
+    const ofQuantity = textOf((await open('?range=day')).text);
+    expect(ofQuantity).toMatch(tile);
+    expect(ofQuantity).toMatch(/By model [^▲▼]* large 3 ▲ 50\.0% more than 2 /);
+    expect(ofQuantity).toMatch(/By API key [^▲▼]* 5 ▼ 16\.7% less than 6 /);
+    for (const filter of ['', `&key=${key.id}`, '&subject=ada']) {
+      const page = textOf((await open(`?range=day&measure=credits${filter}`)).text);
+      expect(page).toMatch(tile);
+      expect(page).toMatch(/By API key [^▲▼]* 5 16 ▲ 33\.3% more than 12 /);
+      expect(page).toMatch(
+        /By model [^▲▼]* large 3 15 ▲ 50\.0% more than 10 .* small 2 1 ▼ 50\.0% less than 2 /,
+      );
+      expect(page).toMatch(/By subject [^▲▼]* ada 5 16 ▲ 33\.3% more than 12 /);
+    }
+    expect(textOf((await open('?range=day&measure=credits&dimension.model=large')).text)).toMatch(
+      /Credits 15 ▲ 50\.0% .*By model .* small 2 1 ▼ 50\.0% less than 2 /,
+    );
   });
 
   it('say over all products how usage without a subject has changed', async () => {
