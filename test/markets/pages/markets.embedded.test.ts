@@ -802,13 +802,13 @@ it('a typed size stays for every other purchase, and one that the page chose doe
   expect(await sizesAt('&contracts=x')).toMatchObject({ sizes: [null] });
 });
 
-it('a bid of the order book becomes a resting order or a sale, and an ask one that fills', async () => {
+it('a bid of the order book becomes the limit of a resting purchase or of a sale, and an ask one that fills', async () => {
   const { ticker, eventTicker } = openMarket();
   const { browser, organization } = await signedIn(database.db, service.url);
   const book = async (query = '') => {
     const page = await getPage(
       browser,
-      `${PATH}/${ticker}?side=yes&action=buy&contracts=5&observed=keep${query}`,
+      `${PATH}/${ticker}?side=yes&observed=keep${query || '&action=buy&contracts=5'}`,
     );
     return ['bid', 'ask'].map((part) => {
       const [, href] = new RegExp(`class="${part} price">\\s*<a href="([^"]+)"`).exec(page.text)!;
@@ -821,7 +821,9 @@ it('a bid of the order book becomes a resting order or a sale, and an ask one th
   expect(textOf(rests)).toMatch(/Nothing fills now\. All 5 rest in the book/);
   expect(ask).toContain('timeInForce=immediate_or_cancel');
   expect(textOf(await getPage(browser, ask))).toMatch(PLACE);
-  const [, afterPostOnly] = await book('&timeInForce=good_till_cancelled&postOnly=yes&limitPrice=1');
+  const [, afterPostOnly] = await book(
+    '&action=buy&timeInForce=good_till_cancelled&postOnly=yes&limitPrice=1',
+  );
   expect(afterPostOnly).toContain('postOnly=no');
   const at = new Date(NOON);
   await database.db.orm.insert(tradingPositions).values({
@@ -837,11 +839,11 @@ it('a bid of the order book becomes a resting order or a sale, and an ask one th
     openedAt: at,
     updatedAt: at,
   });
-  const [sale] = await book('&timeInForce=good_till_cancelled&limitPrice=1');
+  expect((await book())[0]).toBe(bid);
+  const [sale] = await book('&action=sell&contracts=3');
   const sold = await getPage(browser, sale);
   expect(textOf(sold)).toContain('Sell 3 YES at');
   expect(textOf(sold)).toMatch(PLACE);
-  expect(sale).toContain('timeInForce=immediate_or_cancel');
 });
 
 it('a ticket for a market that is no longer listed opens its day', async () => {
