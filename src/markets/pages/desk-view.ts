@@ -227,6 +227,7 @@ export const toDeskPositions = (
     .map((position) => {
       const { value, price, excludedByF } = toMarketValue(position, snapshot);
       const chance = chanceOf(position, snapshot);
+      const report = snapshot?.signals.events.find((event) => event.eventTicker === position.eventTicker);
       const isLost = excludedByF !== null || (chance !== undefined && chance < LOST_BELOW);
       return {
         ...position,
@@ -242,7 +243,7 @@ export const toDeskPositions = (
             : isLost
               ? { label: 'Almost worthless', tone: '', note: `forecast ${formatProbability(chance!)}` }
               : stateOf(position),
-        edge: edgeIfHeld(position, chance),
+        edge: report?.gate.isOpen ? edgeIfHeld(position, chance) : null,
         closeHref:
           mayTrade &&
           position.mark.status === 'active' &&
