@@ -818,7 +818,11 @@ it('a bid of the order book becomes the limit of a resting purchase or of a sale
   const [bid, ask] = await book();
   const rests = await getPage(browser, bid);
   expect(rests.text).toContain('value="good_till_cancelled" selected');
-  expect(textOf(rests)).toMatch(/Nothing fills now\. All 5 rest in the book/);
+  expect(textOf(rests)).toMatch(/Nothing fills now\. All 5 rest in the book.* If it fills \+\$/);
+  const terms = Object.fromEntries(new URL(bid, service.url).searchParams);
+  await postForm(browser, `${PATH}/${ticker}`, { ...terms, id: newFormId(service.clock.now()) });
+  // The level is the venue's, without the order.
+  expect(textOf(await getPage(browser, bid))).toMatch(/\d \+ 5 yours/);
   expect(ask).toContain('timeInForce=immediate_or_cancel');
   expect(textOf(await getPage(browser, ask))).toMatch(PLACE);
   const [, afterPostOnly] = await book(
@@ -928,8 +932,8 @@ it('cash and positions belong to the viewer’s Organization', async () => {
   const own = await pages(owner.browser);
   expect(own).not.toContain('77 YES');
   // Beside the heading, with a link to the table.
-  expect(theirs).toMatch(/Keys\? 1 position \$[\d.]+, [+−]\$[\d.]+ · cash \$123\.45/);
-  expect(own).not.toContain('· cash $');
+  expect(theirs).toMatch(/Keys\? Cash \$123\.45 · 1 position \$[\d.]+, [+−]\$[\d.]+/);
+  expect(own).not.toContain('Cash $');
   expect(own).not.toContain('$123.45');
 });
 
