@@ -258,7 +258,7 @@ export const toDeskPositions = (
     })
     .toSorted((a, b) => a.rank - b.rank);
 
-/** Value and profit of the positions, the open orders and the free cash; empty without positions and open orders. */
+/** The free cash, value and profit of the positions, and the open orders; empty without positions and open orders. */
 export function summarize(
   positions: readonly { value: Micros | null; profit: Micros | null }[],
   orders: readonly { isOpen: boolean }[],
@@ -272,7 +272,7 @@ export function summarize(
       `${formatCount(positions.length, 'position')} ${worth.filter(Boolean).join(', ')}`,
     open > 0 && formatCount(open, 'order'),
   ].filter(Boolean);
-  return parts.length === 0 ? '' : [...parts, `cash ${formatMoney(cash)}`].join(' · ');
+  return parts.length === 0 ? '' : [`Cash ${formatMoney(cash)}`, ...parts].join(' · ');
 }
 
 /** Null amounts if one is not known. */
