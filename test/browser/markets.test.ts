@@ -106,6 +106,10 @@ it('the quote follows the form, and no order can be placed before it is current'
   await page.getByRole('heading', { name: 'No quote' }).waitFor();
   expect(await place.count()).toBe(0);
   await page.getByLabel('Contracts').fill('2');
+  await error.waitFor({ state: 'detached' });
+  await page.getByLabel('Contracts').fill('0');
+  await error.waitFor();
+  await page.getByLabel('Contracts').fill('2');
   await page.getByRole('heading', { name: /^Buy 2 YES/ }).waitFor();
   await expect.poll(() => place.isEnabled()).toBe(true);
   expect(await page.locator('[data-place] input[name=contracts]').inputValue()).toBe('2');
@@ -554,6 +558,17 @@ it('at 1280×800, all brackets and the button of a resting order are in view', a
   await page.getByLabel('Limit in cents').fill('1');
   await page.getByRole('heading', { name: 'Buy 2 YES at 1¢ or less' }).waitFor();
   await page.getByRole('button', { name: PLACE }).click();
+  // Positions begin below the first screen.
+  await page.locator('#review').getByText('rests in the book').waitFor();
+  await page.locator('body').click({ position: { x: 1, y: 1 } });
+  await page.keyboard.press('p');
+  await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('book-title');
+  await page.evaluate('scrollTo(0, 0)');
+  for (const [number, isShown] of [
+    ['Bid', true],
+    ['Volume', false],
+  ] as const)
+    expect(await page.locator('.ladder').getByText(number, { exact: true }).isVisible()).toBe(isShown);
   const level = page.locator('.desk-market .book tr', { hasText: '2 yours' });
   await expect
     .poll(() => level.locator('.bid').allInnerTexts())
@@ -748,8 +763,20 @@ it('on a phone, the ticket of a chosen market comes first, and places its order'
   await place.click();
   await page.getByText(/^Bought 1 YES for/).waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
+  const heightsOf = async (name: string) => {
+    const boxes = await page.locator(name).all();
+    return Promise.all(boxes.map(async (one) => (await one.boundingBox())?.height ?? 100));
+  };
+  const low = async (name: string) => Math.min(...(await heightsOf(name)));
+  expect(await low('.desk-ticket .card-head a')).toBeGreaterThanOrEqual(44);
+  for (const name of ['.desk-market .book a', '.ladder .buy'])
+    expect(await low(name)).toBeGreaterThanOrEqual(32);
+  const cash = (await page.locator('#desk-summary a').boundingBox())!;
+  const sheet = (await page.locator('.desk-ticket').boundingBox())!;
+  expect(cash.y + cash.height).toBeLessThanOrEqual(sheet.y);
   await page.goto('/dashboard/markets?show=orders');
   const position = page.locator('.positions tbody tr');
+  expect(await low('.positions .button')).toBeGreaterThanOrEqual(32);
   const [name, profit, row] = await Promise.all(
     [position.locator('.market-name > a'), position.locator('[data-label=Profit]'), position].map(
       async (part) => (await part.boundingBox())!,

@@ -63,11 +63,11 @@ export function consume(
 export type Quote = ReturnType<typeof quoteOrder>;
 
 /** Fills and charges as `POST /trade` does in paper mode. */
-export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableOrder) {
+export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableOrder, isMaker = false) {
   const match = matchOrder(book, order);
   let account = newOrderAccount;
   const fills = match.fills.map(({ price, contracts }) => {
-    const charge = chargeFill(feeRule, account, { action: order.action, price, contracts });
+    const charge = chargeFill(feeRule, account, { action: order.action, price, contracts, isMaker });
     account = charge.account;
     return { price, contracts, fee: charge.fee, balanceChange: charge.balanceChange };
   });

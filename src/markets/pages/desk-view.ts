@@ -227,6 +227,7 @@ export const toDeskPositions = (
     .map((position) => {
       const { value, price, excludedByF } = toMarketValue(position, snapshot);
       const chance = chanceOf(position, snapshot);
+      const report = snapshot?.signals.events.find((event) => event.eventTicker === position.eventTicker);
       const isLost = excludedByF !== null || (chance !== undefined && chance < LOST_BELOW);
       return {
         ...position,
@@ -242,7 +243,7 @@ export const toDeskPositions = (
             : isLost
               ? { label: 'Almost worthless', tone: '', note: `forecast ${formatProbability(chance!)}` }
               : stateOf(position),
-        edge: edgeIfHeld(position, chance),
+        edge: report?.gate.isOpen ? edgeIfHeld(position, chance) : null,
         closeHref:
           mayTrade &&
           position.mark.status === 'active' &&
@@ -257,7 +258,7 @@ export const toDeskPositions = (
     })
     .toSorted((a, b) => a.rank - b.rank);
 
-/** Value and profit of the positions, the open orders and the free cash; empty without positions and open orders. */
+/** The free cash, value and profit of the positions, and the open orders; empty without positions and open orders. */
 export function summarize(
   positions: readonly { value: Micros | null; profit: Micros | null }[],
   orders: readonly { isOpen: boolean }[],
@@ -271,7 +272,7 @@ export function summarize(
       `${formatCount(positions.length, 'position')} ${worth.filter(Boolean).join(', ')}`,
     open > 0 && formatCount(open, 'order'),
   ].filter(Boolean);
-  return parts.length === 0 ? '' : [...parts, `cash ${formatMoney(cash)}`].join(' · ');
+  return parts.length === 0 ? '' : [`Cash ${formatMoney(cash)}`, ...parts].join(' · ');
 }
 
 /** Null amounts if one is not known. */

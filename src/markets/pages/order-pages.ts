@@ -22,7 +22,14 @@ import { requireRole, sessionOf } from '../../accounts/identity/session/session.
 import { isManager, managingRoles } from '../../accounts/organizations/table.js';
 import { contractsText, ORDER_SIZE } from '../market/contracts.js';
 import type { OrderChange } from '../orders/order.js';
-import { findOrder, findPlace, listFills, listOrders, MAX_OPEN_ORDERS } from '../portfolio/order-queries.js';
+import {
+  findChanges,
+  findOrder,
+  findPlace,
+  listFills,
+  listOrders,
+  MAX_OPEN_ORDERS,
+} from '../portfolio/order-queries.js';
 import { exportTrades, tradeColumns } from '../portfolio/trades-csv.js';
 import type { TradingServices } from '../services/services.js';
 import {
@@ -91,13 +98,14 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
   async function showOrder(req: Request, res: Response, form: FormState): Promise<void> {
     const { orgId, role } = sessionOf(res);
     const order = await requireOrder(context.db, res, req.params.id);
-    const [fills, place] = await Promise.all([
+    const [fills, place, changes] = await Promise.all([
       listFills(orm, orgId, order.id, MAX_FILLS),
       order.mode === 'live' && order.status === 'resting' ? findPlace(orm, orgId, order.id) : undefined,
+      findChanges(orm, order),
     ]);
     const page = { view: 'markets/portfolio/order', title: 'Order', section, notices: orderNotices };
     const mayChange = isManager(role) && order.status === 'resting';
-    const view = { form, mayChange, ...toOrderPage(order, fills, snapshots.current, place) };
+    const view = { form, mayChange, ...toOrderPage(order, fills, snapshots.current, { place, changes }) };
     await renderPage(context, req, res, page, view);
   }
 

@@ -7,7 +7,7 @@ import { nameMarket, type MarketName } from '../market/market-name.js';
 import { CENT, DOLLAR, type Micros } from '../market/money.js';
 import type { SettlementSource } from '../market/rules.js';
 import type { SettlementEventRow } from '../portfolio/history-queries.js';
-import type { ListedOrder, findPlace, listFills } from '../portfolio/order-queries.js';
+import type { ListedOrder, findChanges, findPlace, listFills } from '../portfolio/order-queries.js';
 import { isFairPrice } from '../settlement/settlement-event.js';
 import { mayReplace } from '../orders/order.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
@@ -121,12 +121,26 @@ function describeUnresolved({ status, unknownSince, sentAt }: ListedOrder): stri
   return `The outcome of the last request to the venue has been unknown since ${formatTime(since)}. Gauge keeps checking. Until it knows, it sends no other order in this market, and it never sends this one again.`;
 }
 
+interface OrderFacts {
+  place: Awaited<ReturnType<typeof findPlace>>;
+  changes: Awaited<ReturnType<typeof findChanges>>;
+}
+
 export const toOrderPage = (
   order: ListedOrder,
   fills: FillRow[],
   snapshot: Snapshot | undefined,
-  place: Awaited<ReturnType<typeof findPlace>>,
+  { place, changes }: OrderFacts,
 ) => ({
+  changes: changes.flatMap((one, i) =>
+    one
+      ? {
+          label: i === 0 ? 'Replaces' : 'Replaced by',
+          href: `${ORDERS_PATH}/${one.id}`,
+          text: `${one.action === 'buy' ? 'Buy' : 'Sell'} ${formatDecimal(one.contracts)} ${one.side.toUpperCase()} at ${formatPrice(one.limitPrice)}`,
+        }
+      : [],
+  ),
   queue: place && place.venueAhead !== null ? place : undefined,
   order: {
     ...toOrderView(order, snapshot),

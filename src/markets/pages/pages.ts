@@ -365,32 +365,23 @@ const fieldsOf = ({ side, contracts, limitPrice }: Signal): FormFields => ({
   limitPrice: inCents(limitPrice),
 });
 
-/** The order book of the ticket's side. A level on the order's own side of the book rests there, or sells what is held. */
+/** The order book of the ticket's side. A level on the order's own side of the book rests there, the others fill. */
 function toDepth(
   { data }: Snapshot,
   market: ListedMarket,
   ticket: TicketView | undefined,
-  { mayOpen, holdings, orders }: OwnAccount & { orders: readonly ListedOrder[] },
+  { mayOpen, orders }: OwnAccount & { orders: readonly ListedOrder[] },
 ) {
   const fields = ticket ? pickFields(ticket.form.values) : { side: 'yes', action: 'buy' };
   const side: Side = fields.side === 'no' ? 'no' : 'yes';
-  const held = holdings.get(market.ticker);
   const rests = mayRest(fields.timeInForce as TimeInForce);
   const isSale = fields.action === 'sell';
   const toHref = (price: Micros, isBid: boolean) => {
-    const sellable = isBid && !isSale && held?.side === side ? held.contracts : 0;
-    const takes = isBid === isSale || sellable > 0;
+    const takes = isBid === isSale;
     return toAddress(ticketAddress(market.ticker), {
       ...fields,
       size: ticket?.isTyped ? undefined : 'suggested',
       ...(takes ? { postOnly: 'no' } : !rests && { timeInForce: 'good_till_cancelled' }),
-      ...(sellable > 0 && {
-        action: 'sell',
-        replaces: undefined,
-        contracts: Math.min(ticket?.composed.size ?? Infinity, sellable),
-        timeInForce: 'immediate_or_cancel',
-        expiresAt: '',
-      }),
       limitPrice: inCents(price),
     });
   };

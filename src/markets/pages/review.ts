@@ -55,15 +55,17 @@ type Fact = { label: string; note?: string; isSum?: true } & (
 
 export function reviewOrder(input: ReviewInput) {
   const { order, market, book: offered, feeRule } = input;
-  const quote = quoteOrder(order.rest?.postOnly ? emptyBook : offered, feeRule, order);
+  const now = quoteOrder(order.rest?.postOnly ? emptyBook : offered, feeRule, order);
+  const isWaiting = order.rest !== undefined && now.filledContracts === 0;
+  const quote = isWaiting ? quoteOrder(bookAt(order), feeRule, order, true) : now;
   const name = `${formatDecimal(order.contracts)} ${order.side.toUpperCase()}`;
   const price = formatPrice(order.limitPrice);
   const shown = {
     headline: order.action === 'buy' ? `Buy ${name} at ${price} or less` : `Sell ${name} at ${price} or more`,
-    outcome: order.rest ? restingOutcome(input, quote) : outcomeOf(order, quote, offered),
+    outcome: order.rest ? restingOutcome(input, now) : outcomeOf(order, now, offered),
   };
   if (quote.filledContracts === 0)
-    return { ...shown, facts: reserveOf(input), results: [], chance: null, warning: null };
+    return { ...shown, isWaiting, facts: [], results: [], chance: null, warning: null };
   const chance = chanceOf(input, quote);
   const booked = book(input, quote);
   const isClosing = order.action === 'sell' || booked.closed === quote.filledContracts;
@@ -71,10 +73,17 @@ export function reviewOrder(input: ReviewInput) {
   const { tone, text } = shown.outcome;
   return {
     ...shown,
-    outcome: isClosingPairs
-      ? { tone, text: `${text} It closes ${closingText(booked, order.side)}` }
-      : shown.outcome,
-    facts: order.action === 'buy' ? costs(input, quote) : proceeds(input, quote),
+    /** The economics are those of a fill at the limit. */
+    isWaiting,
+    outcome:
+      isClosingPairs && !isWaiting
+        ? { tone, text: `${text} It closes ${closingText(booked, order.side)}` }
+        : shown.outcome,
+    facts: isWaiting
+      ? reserveOf(input)
+      : order.action === 'buy'
+        ? costs(input, quote)
+        : proceeds(input, quote),
     results: isClosing
       ? [
           { label: 'received', change: booked.received },
@@ -86,9 +95,15 @@ export function reviewOrder(input: ReviewInput) {
   };
 }
 
+/** Someone takes all of the order at its limit. */
+const bookAt = ({ side, action, limitPrice, contracts }: MarketableOrder): OrderBook =>
+  action === 'sell'
+    ? { ...emptyBook, [side]: [{ price: limitPrice, contracts }] }
+    : { ...emptyBook, [otherSide[side]]: [{ price: DOLLAR - limitPrice, contracts }] };
+
 /** Why the forecast does not support the order. */
 function warningOf({ forecast, doubt }: ReturnType<typeof chanceOf>, isClosing: boolean): string | null {
-  if (forecast && forecast.expected < 0n)
+  if (forecast && forecast.expected < 0n && !(doubt && isClosing))
     return `On average ${isClosing ? 'holding is worth more' : 'this order loses money'}, if the forecast is right.`;
   return forecast && doubt && !isClosing ? 'The forecast is not proven, so it is no reason to buy.' : null;
 }

@@ -32,6 +32,7 @@ import { loadingPage, toFreshness } from './freshness.js';
 import type { ClimateWatch } from '../climate/watch.js';
 import type { Orders } from '../orders/order.js';
 import { readTakenBooks } from '../orders/queries.js';
+import { replacesKey } from '../portfolio/order-queries.js';
 import { findPaperCash, listPaperHoldings, listPaperPurchases } from '../ledger/queries.js';
 import { nameMarket } from '../market/market-name.js';
 import { toMarketView } from './labels.js';
@@ -136,8 +137,8 @@ export function addTicketRoutes(
       if (!market) throw new AppError('market_data_unavailable', 'No prices have been loaded yet.');
       const { ticker } = market;
       const order = readTicket(fields, market);
-      const idempotencyKey = textField(fields, 'id') ?? '';
-      if (!isFreshId(idempotencyKey, clock.now())) throw fieldError('id', 'is not the id of a recent form');
+      const id = textField(fields, 'id') ?? '';
+      if (!isFreshId(id, clock.now())) throw fieldError('id', 'is not the id of a recent form');
       const old = await findReplaced(context, res, { market, given: fields });
       const { trade, isRepeat } = await deps.orders.place({
         ...order,
@@ -145,7 +146,7 @@ export function addTicketRoutes(
         orgId,
         mode: 'paper',
         by: byMember(res),
-        idempotencyKey,
+        idempotencyKey: old ? `${replacesKey(old.id)}${id}` : id,
         ticker,
       });
       const done = isRepeat ? 'repeated' : 'placed';

@@ -492,7 +492,7 @@ async function bidOnDesk() {
 
 describe('a change of a resting order on the desk', () => {
   it('opens the ticket with its terms, cancels it and places the new one once', async () => {
-    const { browser, orgId, id, send, list } = await bidOnDesk();
+    const { browser, orgId, id, send, idAt, list } = await bidOnDesk();
     const link = linksOf(await getPage(browser, DESK)).find((one) => one.includes('replaces='));
     expect(link).toBe(`${DESK}?replaces=${id}#ticket-head`);
     expect(linksOf(await getPage(browser, '/dashboard/portfolio'))).toContain(link);
@@ -509,6 +509,16 @@ describe('a change of a resting order on the desk', () => {
       ['cancelled', 0, 5, 42n],
     ]);
     expect(await ledgerProblems(orgId)).toEqual([]);
+    const next = idAt({ headers: new Headers({ location: answers[0]! }) } as Answer);
+    for (const [one, says, other] of [
+      [id, 'Replaced by Buy 5 YES at 43¢', next],
+      [next, 'Replaces Buy 5 YES at 42¢', id],
+    ] as const) {
+      const page = await getPage(browser, `${ORDERS}/${one}`);
+      expect(textOf(page)).toContain(says);
+      expect(textOf(page)).toMatch(/Placed \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC/);
+      expect(linksOf(page)).toContain(`${ORDERS}/${other}`);
+    }
   });
 
   it('places nothing if it was filled or cancelled meanwhile, and says so', async () => {

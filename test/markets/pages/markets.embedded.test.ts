@@ -802,13 +802,13 @@ it('a typed size stays for every other purchase, and one that the page chose doe
   expect(await sizesAt('&contracts=x')).toMatchObject({ sizes: [null] });
 });
 
-it('a bid of the order book becomes a resting order or a sale, and an ask one that fills', async () => {
+it('a bid of the order book becomes the limit of a resting purchase or of a sale, and an ask one that fills', async () => {
   const { ticker, eventTicker } = openMarket();
   const { browser, organization } = await signedIn(database.db, service.url);
   const book = async (query = '') => {
     const page = await getPage(
       browser,
-      `${PATH}/${ticker}?side=yes&action=buy&contracts=5&observed=keep${query}`,
+      `${PATH}/${ticker}?side=yes&observed=keep${query || '&action=buy&contracts=5'}`,
     );
     return ['bid', 'ask'].map((part) => {
       const [, href] = new RegExp(`class="${part} price">\\s*<a href="([^"]+)"`).exec(page.text)!;
@@ -818,10 +818,16 @@ it('a bid of the order book becomes a resting order or a sale, and an ask one th
   const [bid, ask] = await book();
   const rests = await getPage(browser, bid);
   expect(rests.text).toContain('value="good_till_cancelled" selected');
-  expect(textOf(rests)).toMatch(/Nothing fills now\. All 5 rest in the book/);
+  expect(textOf(rests)).toMatch(/Nothing fills now\. All 5 rest in the book.* If it fills \+\$/);
+  const terms = Object.fromEntries(new URL(bid, service.url).searchParams);
+  await postForm(browser, `${PATH}/${ticker}`, { ...terms, id: newFormId(service.clock.now()) });
+  // The level is the venue's, without the order.
+  expect(textOf(await getPage(browser, bid))).toMatch(/\d \+ 5 yours/);
   expect(ask).toContain('timeInForce=immediate_or_cancel');
   expect(textOf(await getPage(browser, ask))).toMatch(PLACE);
-  const [, afterPostOnly] = await book('&timeInForce=good_till_cancelled&postOnly=yes&limitPrice=1');
+  const [, afterPostOnly] = await book(
+    '&action=buy&timeInForce=good_till_cancelled&postOnly=yes&limitPrice=1',
+  );
   expect(afterPostOnly).toContain('postOnly=no');
   const at = new Date(NOON);
   await database.db.orm.insert(tradingPositions).values({
@@ -837,11 +843,11 @@ it('a bid of the order book becomes a resting order or a sale, and an ask one th
     openedAt: at,
     updatedAt: at,
   });
-  const [sale] = await book('&timeInForce=good_till_cancelled&limitPrice=1');
+  expect((await book())[0]).toBe(bid);
+  const [sale] = await book('&action=sell&contracts=3');
   const sold = await getPage(browser, sale);
   expect(textOf(sold)).toContain('Sell 3 YES at');
   expect(textOf(sold)).toMatch(PLACE);
-  expect(sale).toContain('timeInForce=immediate_or_cancel');
 });
 
 it('a ticket for a market that is no longer listed opens its day', async () => {
@@ -926,8 +932,8 @@ it('cash and positions belong to the viewer’s Organization', async () => {
   const own = await pages(owner.browser);
   expect(own).not.toContain('77 YES');
   // Beside the heading, with a link to the table.
-  expect(theirs).toMatch(/Keys\? 1 position \$[\d.]+, [+−]\$[\d.]+ · cash \$123\.45/);
-  expect(own).not.toContain('· cash $');
+  expect(theirs).toMatch(/Keys\? Cash \$123\.45 · 1 position \$[\d.]+, [+−]\$[\d.]+/);
+  expect(own).not.toContain('Cash $');
   expect(own).not.toContain('$123.45');
 });
 

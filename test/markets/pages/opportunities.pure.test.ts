@@ -234,8 +234,9 @@ it('groups cities: signals, watched, held, withheld, others', () => {
 describe('a position', () => {
   const held = { ticker: 'T', side: 'yes', contracts: 18, cost: 6_000_000n, settlement: null };
   const mark = { valuation: 'book', value: 4_550_000n, fees: 0n, unsellableContracts: 9, status: 'active' };
-  const snapshotOf = (lastPrice: bigint | null, extremeF = 70, isCalibrated = true) =>
+  const snapshotOf = (lastPrice: bigint | null, extremeF = 70, isCalibrated = true, isOpen = true) =>
     ({
+      signals: { events: [{ eventTicker: 'E', gate: { isOpen } }] },
       markets: new Map([
         [
           'T',
@@ -309,17 +310,17 @@ describe('a position', () => {
     expect(valueOf({ side: 'no' }, snapshotOf(560_000n, 79.1)).excludedByF).toBeNull();
   });
 
-  it('has an edge over its sale only by a calibrated forecast', () => {
+  it('has an edge over its sale only by a calibrated forecast behind an open gate', () => {
     const positions = [{ ...held, city: null, date: null, eventTicker: 'E', mark }];
-    const edgeOf = (isCalibrated: boolean) =>
+    const edgeOf = (isCalibrated: boolean, isOpen = true) =>
       toDeskPositions(
         { positions } as unknown as Parameters<typeof toDeskPositions>[0],
-        snapshotOf(560_000n, 70, isCalibrated),
+        snapshotOf(560_000n, 70, isCalibrated, isOpen),
         false,
       )[0]!.edge;
     // Nine contracts sell for 4.55.
     expect(edgeOf(true)).toBeCloseTo(0.6 - 4.55 / 9, 6);
-    expect(edgeOf(false)).toBeNull();
+    expect([edgeOf(false), edgeOf(true, false)]).toEqual([null, null]);
   });
 
   it('that is almost worthless says so and stands last, in the chosen market before those of others', () => {

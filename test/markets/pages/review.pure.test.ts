@@ -209,7 +209,11 @@ it('a purchase on a forecast that is not proven is warned of, and a sale is not'
   expect(review({ doubt, probability: null }).warning).toBeNull();
   const sale = { ...order, action: 'sell' as const, contracts: 5, limitPrice: cents(40) };
   const held = { side: 'yes' as const, contracts: 5, cost: cents(200) };
-  expect(review({ doubt, order: sale, held, probability: 0.1 }).warning).toBeNull();
+  for (const probability of [0.1, 0.9])
+    expect(review({ doubt, order: sale, held, probability }).warning).toBeNull();
+  expect(review({ order: sale, held, probability: 0.9 }).warning).toMatch(
+    /^On average holding is worth more/,
+  );
 });
 
 it('a sale shows its proceeds, realised result and when holding is better', () => {
@@ -393,4 +397,24 @@ it('a post-only order takes nothing and shows its reserve', () => {
     note: 'closing your NO pays for it',
   });
   expect(review({ order: postOnly, reserve: null }).facts).toEqual([]);
+});
+
+it('a resting order shows what a fill at its limit would bring', () => {
+  const rests = { ...order, limitPrice: cents(41), timeInForce: 'good_till_cancelled' as const, rest: terms };
+  const { isWaiting, results, chance, warning } = review({ order: rests });
+  // Makers pay no fee here.
+  expect([isWaiting, warning, results.map(({ change }) => change)]).toEqual([
+    true,
+    null,
+    [cents(590), cents(-410)],
+  ]);
+  expect(chance).toMatchObject({ breakEven: 0.41, forecast: { probability: 0.51, expected: cents(100) } });
+  expect(review({ order: rests, probability: 0.3 }).warning).toMatch(/^On average this order loses money/);
+  const held = { side: 'yes' as const, contracts: 10, cost: cents(400) };
+  const sale = review({ order: { ...rests, action: 'sell', limitPrice: cents(50) }, held });
+  expect(sale.results.map(({ label, change }) => [label, change])).toEqual([
+    ['received', cents(500)],
+    ['profit', cents(100)],
+  ]);
+  expect(review().isWaiting).toBe(false);
 });
