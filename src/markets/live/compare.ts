@@ -54,9 +54,6 @@ export interface Venues {
 
 const SHOWN = 100;
 
-/** Fractional contracts have fractional cents. */
-const toMicros = (cents: number): Micros => BigInt(Math.round(cents * Number(CENT)));
-
 export const keyOf = ({ subject, ours, venues }: LiveDifference): string => `${subject} ${ours} ${venues}`;
 
 /** Pure; the caller ensures that nothing changed during the reads. */
@@ -227,7 +224,8 @@ function comparePositions(ours: Ours, venues: Venues) {
     const paidThere = settledThere.get(ticker);
     if (mine !== 0 && theirs === 0 && paidThere) {
       settling.push(ticker);
-      expectedCash += toMicros(paidThere.revenue);
+      // Fractional contracts have fractional cents.
+      expectedCash += BigInt(Math.round(paidThere.revenue * Number(CENT)));
       delete foreignPositions[ticker];
       continue;
     }

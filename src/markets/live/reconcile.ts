@@ -7,7 +7,7 @@ import type { Lease } from '../../core/db/jobs.js';
 import { parseCount, parseHundredths, subtractCounts } from '../market/contracts.js';
 import { BALANCE_STEP } from '../market/money.js';
 import { bookRounding, bookTransfers, openLiveAccount } from './book.js';
-import { compareWithVenue, type OurOrder, type AccountComparison } from './compare.js';
+import { compareWithVenue, type AccountComparison } from './compare.js';
 import {
   countFillsSinceAdjustment,
   findLiveAccount,
@@ -81,11 +81,12 @@ export async function compareAccounts(
   const settlements = joinRows(found);
   const transfers = account ? await chooseUnbooked(orm, account, listed.rows) : [];
   const settled = await listSettledSince(orm, orgId, new Date(now() - SETTLING_MS), MAX_POSITIONS);
+  // A list that ended early names no order that is missing.
+  const known = recentOrders.cutOff || resting.cutOff ? named : [...named, ...recent, ...openOrders];
   const ours = {
     cash: (await findAccount(orm, { orgId, mode: 'live' }))?.cash ?? 0n,
     positions: held,
-    // A list that ended early names no order that is missing.
-    orders: distinct(recentOrders.cutOff || resting.cutOff ? named : [...named, ...recent, ...openOrders]),
+    orders: [...new Map(known.map((order) => [order.id, order])).values()],
     expected: new Set(recent.map(({ clientOrderId }) => clientOrderId)),
     foreignPositions: account?.foreignPositions ?? {},
     accepted: account?.accepted ?? [],
@@ -122,10 +123,6 @@ async function chooseUnbooked(
   const booked = await listBookedTransfers(orm, orgId, ids);
   return since.filter(({ id }) => !booked.has(id));
 }
-
-const distinct = (orders: LiveOrderRow[]): OurOrder[] => [
-  ...new Map(orders.map((order) => [order.id, order])).values(),
-];
 
 export interface ReconcileDeps extends RecoverDeps {
   status: LiveStatus;

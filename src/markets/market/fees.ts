@@ -17,11 +17,10 @@ export const feeTypes = [
   'quadratic_with_combo_maker_fees',
   'flat',
 ] as const;
-type FeeType = (typeof feeTypes)[number];
 
 export interface FeeRule {
   /** `unknown`: a fee type that is not listed here. */
-  type: FeeType | 'unknown';
+  type: (typeof feeTypes)[number] | 'unknown';
   /** In millionths. */
   multiplier: bigint;
 }

@@ -3,15 +3,13 @@ import { formatFixed, formatTick } from '../../core/charts/text.js';
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { DayForecast } from '../learning/forecast.js';
 import type { MinuteFeed } from '../weather/minutes.js';
-import { kindLabels } from './labels.js';
+import { formatHour, kindLabels } from './labels.js';
 import { CHART_HEIGHT } from './price-line.js';
 
 const HOURS = 24;
 /** Points in an hour. One-minute readings are drawn at the points around them. */
 const PER_HOUR = 4;
 const STEP_MS = HOUR_MS / PER_HOUR;
-
-const clock = (hour: number): string => `${String(hour).padStart(2, '0')}:00`;
 
 type LineDay = Pick<DayForecast, 'kind' | 'observed' | 'curveF' | 'extremeHours'>;
 
@@ -39,7 +37,7 @@ export function toDayLine(
     summary: describeHours(kind, extremeHours),
     labels: points.map(() => ''),
     // Every six hours.
-    axis: points.map((_, i) => clock(Math.floor(i / PER_HOUR / 6) * 6)),
+    axis: points.map((_, i) => formatHour(Math.floor(i / PER_HOUR / 6) * 6)),
     height: CHART_HEIGHT,
     lines: [
       { name: 'low', values: points.map(({ lowestF }) => lowestF) },
@@ -78,7 +76,7 @@ export function toDayLine(
         const at = start.getTime() + hour * HOUR_MS;
         const span = spanOf(at, at + HOUR_MS - 1);
         return [
-          clock(hour),
+          formatHour(hour),
           format(hoursF[hour]),
           span ? `${span.lowestF} to ${span.highestF}` : 'none',
           format(curveF?.[hour]),
@@ -96,7 +94,7 @@ function describeHours(kind: DayForecast['kind'], hours: DayForecast['extremeHou
   const why = hours.days === 0 ? 'not yet learned for this station' : `learned from ${hours.days} days`;
   const [name, times] = [
     kindLabels[kind].value.toLowerCase(),
-    `from ${clock(hours.from)} to ${clock(hours.to)}`,
+    `from ${formatHour(hours.from)} to ${formatHour(hours.to)}`,
   ];
   return hours.to - hours.from > HOURS / 2
     ? `The ${name} can occur at almost any hour (${why}); resting orders near it are cancelled ${times}.`

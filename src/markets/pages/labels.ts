@@ -1,10 +1,9 @@
 import { formatDay } from '../../core/pages/format.js';
-import { toAddress } from '../../core/pages/address.js';
 import type { Side } from '../market/book.js';
 import type { MarketKind, MarketStatus, TemperatureKind } from '../market/market.js';
 import { nameMarket, type MarketName } from '../market/market-name.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
-import { MARKETS_PATH, ticketAddress } from './addresses.js';
+import { eventAddress, ticketAddress } from './addresses.js';
 
 export const kindLabels = {
   daily_maximum: {
@@ -112,10 +111,6 @@ const dateOf = ({ date, hour }: MarketName): string =>
 /** Its own ticket while it is listed, otherwise its day or hour. */
 function hrefOf({ ticker, side, station, kind, date, hour, isListed }: SidedName): string | undefined {
   if (isListed || !station) return isListed ? ticketAddress(ticker, { side }) : undefined;
-  return toAddress(MARKETS_PATH, {
-    station: station.id,
-    kind: kind === null || kind === 'daily_maximum' ? undefined : kind,
-    date: date ?? undefined,
-    hour: hour ?? undefined,
-  });
+  const when = { date: date ?? undefined, hour: hour ?? undefined };
+  return eventAddress({ station: station.id, kind: kind as TemperatureKind, ...when });
 }

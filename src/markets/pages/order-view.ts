@@ -99,8 +99,6 @@ function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: Listed
   };
 }
 
-type FillRow = Awaited<ReturnType<typeof listFills>>[number];
-
 export const timesInForce: Record<TimeInForce, string> = {
   immediate_or_cancel: 'Immediate or cancel',
   fill_or_kill: 'Fill or kill',
@@ -128,7 +126,7 @@ interface OrderFacts {
 
 export const toOrderPage = (
   order: ListedOrder,
-  fills: FillRow[],
+  fills: Awaited<ReturnType<typeof listFills>>,
   snapshot: Snapshot | undefined,
   { place, changes }: OrderFacts,
 ) => ({

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { cutPage, fromCursor, toCursor } from '../../core/http/page.js';
 import { isUuid } from '../../core/http/request.js';
-import { toAddress, toPager } from '../../core/pages/address.js';
+import { toAddress, toPager, type Query } from '../../core/pages/address.js';
 import { fieldError, parseQueryForm, textField, type FormFields } from '../../core/pages/form.js';
 import { DAY_MS } from '../../core/time.js';
 import { dayField } from '../../core/http/validate.js';
-import { tradeModes, type OrderStatus } from '../ledger/orders-table.js';
+import { tradeModes, type OrderStatus, type TradeMode } from '../ledger/orders-table.js';
 import { temperatureKinds } from '../market/market.js';
 import { findPlace, seriesOf, stations } from '../market/stations.js';
 import {
@@ -128,21 +128,16 @@ export function toOrdersView(
     isCurrent: status === value,
   });
   return {
-    mode: current,
-    modes: toModeTabs(ORDERS_PATH, current, filters),
+    ...toList(ORDERS_PATH, current, filters, { status, ...narrowed }),
     status,
     statusTabs: [
       toTab(undefined, 'All'),
       ...statusNames.map((name) => toTab(name, statusChoices[name].label)),
     ],
-    stationOptions,
     sortOptions,
-    isFiltered: Object.values({ status, ...narrowed }).some((value) => value !== undefined),
-    allHref: toAddress(ORDERS_PATH, account),
     isRefused: found === undefined,
     orders: page.map((order) => toOrderView(order, snapshot)),
     pager: toPager(ORDERS_PATH, filters, { cursor, nextCursor }),
-    portfolioHref: toAddress(PORTFOLIO_PATH, account),
     csvHref: toAddress(`${PORTFOLIO_PATH}/trades.csv`, account),
   };
 }
@@ -162,16 +157,20 @@ export function toSettlementsView(
   const filters = { ...modeQuery(current), ...narrowed };
   const { page, nextCursor } = cutPage(settled?.found ?? [], SETTLEMENTS_PAGE_SIZE, encodeSettlementCursor);
   return {
-    mode: current,
-    modes: toModeTabs(SETTLEMENTS_PATH, current, narrowed),
-    stationOptions,
+    ...toList(SETTLEMENTS_PATH, current, narrowed, narrowed),
     kindOptions,
-    isFiltered: Object.values(narrowed).some((value) => value !== undefined),
-    allHref: toAddress(SETTLEMENTS_PATH, modeQuery(current)),
     isRefused: settled === undefined,
     settlements: page.map((each) => toSettlementView(each, snapshot)),
     sums: settled?.sums,
     pager: toPager(SETTLEMENTS_PATH, filters, { cursor, nextCursor }),
-    portfolioHref: toAddress(PORTFOLIO_PATH, modeQuery(current)),
   };
 }
+
+const toList = (path: string, mode: TradeMode, kept: Query, narrowed: Query) => ({
+  mode,
+  modes: toModeTabs(path, mode, kept),
+  stationOptions,
+  isFiltered: Object.values(narrowed).some((value) => value !== undefined),
+  allHref: toAddress(path, modeQuery(mode)),
+  portfolioHref: toAddress(PORTFOLIO_PATH, modeQuery(mode)),
+});

@@ -140,36 +140,27 @@ function reserveOf({ order, reserve, cash, held }: ReviewInput): Fact[] {
 }
 
 function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook) {
-  const { contracts, action, side, timeInForce } = order;
+  const { contracts, side, timeInForce } = order;
   const { filledContracts } = quote;
-  const name = side.toUpperCase();
+  const isBuy = order.action === 'buy';
+  const [isOffered, offer] = isBuy ? ['offered', 'ask'] : ['bid for', 'bid'];
+  const count = formatDecimal(contracts);
   if (filledContracts === contracts)
-    return {
-      tone: 'good',
-      text: contracts === 1 ? 'The contract fills now.' : `All ${formatDecimal(contracts)} fill now.`,
-    };
+    return { tone: 'good', text: contracts === 1 ? 'The contract fills now.' : `All ${count} fill now.` };
   if (filledContracts > 0) {
-    return {
-      tone: 'warn',
-      text: `${formatDecimal(filledContracts)} of ${formatDecimal(contracts)} fill now. No more is ${action === 'buy' ? 'offered' : 'bid for'} within your limit; the other ${formatDecimal(subtractCounts(contracts, filledContracts))} are cancelled.`,
-    };
+    const others = formatDecimal(subtractCounts(contracts, filledContracts));
+    const text = `${formatDecimal(filledContracts)} of ${count} fill now. No more is ${isOffered} within your limit; the other ${others} are cancelled.`;
+    return { tone: 'warn', text };
   }
-  const [best] = action === 'buy' ? asksOf(book, side) : bidsOf(book, side);
-  if (!best)
-    return {
-      tone: 'bad',
-      text: `Nothing fills: there are no ${action === 'buy' ? 'asks' : 'bids'} for ${name} at the moment.`,
-    };
-  const isBeyond = action === 'buy' ? best.price > order.limitPrice : best.price < order.limitPrice;
+  const [best] = isBuy ? asksOf(book, side) : bidsOf(book, side);
+  const bad = (text: string) => ({ tone: 'bad', text });
+  if (!best) return bad(`Nothing fills: there are no ${offer}s for ${side.toUpperCase()} at the moment.`);
+  const isBeyond = isBuy ? best.price > order.limitPrice : best.price < order.limitPrice;
   if (!isBeyond && timeInForce === 'fill_or_kill')
-    return {
-      tone: 'bad',
-      text: `Nothing fills: fewer than ${formatDecimal(contracts)} are ${action === 'buy' ? 'offered' : 'bid for'} within your limit, and the order is fill or kill.`,
-    };
-  return {
-    tone: 'bad',
-    text: `Nothing fills at your limit: the best ${action === 'buy' ? 'ask' : 'bid'} is ${formatPrice(best.price)}.`,
-  };
+    return bad(
+      `Nothing fills: fewer than ${count} are ${isOffered} within your limit, and the order is fill or kill.`,
+    );
+  return bad(`Nothing fills at your limit: the best ${offer} is ${formatPrice(best.price)}.`);
 }
 
 /** In cents that add up: the cost is what the cash loses, and the fee is the cost without the price. */

@@ -29,7 +29,6 @@ const DEFAULT_CONTRACTS = 10;
 const priceText = z
   .string()
   .regex(/^(?=.*[1-9])\d{1,2}(\.\d{1,4})?$/, 'must be more than 0 and less than 100 cents, like 42');
-const toPrice = (cents: string): Micros => parseDollars(cents) / 100n;
 
 const schema = z.object({
   side: z.enum(['yes', 'no'], 'must be YES or NO'),
@@ -139,7 +138,7 @@ export function readTicket(
     postOnly: given.postOnly ?? 'no',
     observed: given.observed ?? 'cancel',
   });
-  const price = toPrice(limitPrice);
+  const price = parseDollars(limitPrice) / 100n;
   if (!isOnTick(priceRanges, price)) {
     const steps = priceRanges.map(({ step }) => formatPrice(step));
     throw fieldError('limitPrice', `must be a multiple of ${[...new Set(steps)].join(' or ')} here`);

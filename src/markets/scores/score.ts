@@ -152,12 +152,10 @@ export function outcomeOf(
   const all = brackets.map((bracket) => recordedBracket(bracket, kind));
   const outcomes = outcomesOf(all);
   const prices = pricesOf(brackets);
+  const chances = brackets.map(({ model }) => model);
   return {
     outcome: outcomeAt(all, temperatureF),
-    model: outcomeProbabilities(
-      outcomes,
-      brackets.map(({ model }) => model),
-    ),
+    model: outcomeProbabilities(outcomes, chances),
     market: prices && outcomeProbabilities(outcomes, prices),
   };
 }

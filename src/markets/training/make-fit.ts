@@ -13,6 +13,7 @@ import { rawDeviation } from '../learning/day-forecast.js';
 import { MIN_MEMBERS } from '../weather/weather.js';
 import { crpsOfNormal } from '../learning/crps.js';
 import { spanOf, type TemperatureKind } from '../market/market.js';
+import type { SettledDay } from '../market/source.js';
 import type { KnownHistory } from './forecast-archive.js';
 import type { KnownRun } from '../learning/queries.js';
 import type { Place } from '../market/place.js';
@@ -63,10 +64,8 @@ export function casesOf(history: KnownHistory, station: Place, runs: readonly Kn
   );
 }
 
-type Report = Pick<TrainingCase, 'temperatureF' | 'knownAt'>;
-
 /** Names each field: spreading gives every object its own layout, which takes three times the memory of the values. */
-const caseOf = (run: KnownRun, { temperatureF, knownAt }: Report): TrainingCase => ({
+const caseOf = (run: KnownRun, { temperatureF, knownAt }: SettledDay): TrainingCase => ({
   model: run.model,
   kind: run.kind,
   stationId: run.stationId,
@@ -87,8 +86,7 @@ const keyOf = ({ date, hour }: KnownRun): string => (hour === undefined ? date :
 function findReport(history: KnownHistory, station: Place, run: KnownRun) {
   const found = history.reportOf(run);
   if (!found) return undefined;
-  const { temperatureF, knownAt } = found;
-  return { end: spanOf(station, run).end, report: { temperatureF, knownAt } };
+  return { end: spanOf(station, run).end, report: found };
 }
 
 /** Hours of the same day have correlated errors, so the amount of data is counted in days. */

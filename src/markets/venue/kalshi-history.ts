@@ -28,8 +28,10 @@ export function createKalshiHistory(options: KalshiHistoryOptions): MarketHistor
   const asked = stations
     .flatMap((station) => dailyKinds.map((kind): KnownSeries => ({ station, kind })))
     .filter((one) => series?.includes(seriesOf(one)) ?? true);
-  const readAll = (values: readonly unknown[]): OutcomeMarket[] =>
-    distinct(values.flatMap((value) => read(value) ?? []));
+  function readAll(values: readonly unknown[]): OutcomeMarket[] {
+    const found = values.flatMap((value) => read(value) ?? []);
+    return [...new Map(found.map((market) => [market.ticker, market])).values()];
+  }
 
   async function readMoved(asked: KnownSeries, date: string, signal: AbortSignal): Promise<OutcomeMarket[]> {
     for (const name of namesAt(asked, date)) {
@@ -96,10 +98,6 @@ function closingWithin(asked: KnownSeries, from: string, to: string): [string, s
     ['max_close_ts', seconds(climateDayOf(asked.station, to).end.getTime()) + 1],
   ];
 }
-
-const distinct = (markets: readonly OutcomeMarket[]): OutcomeMarket[] => [
-  ...new Map(markets.map((market) => [market.ticker, market])).values(),
-];
 
 function settledDays(markets: OutcomeMarket[], knownAt: Date): SettledDay[] {
   const events = groupByEvent(shareTemperatures(markets));

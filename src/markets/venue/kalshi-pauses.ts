@@ -48,14 +48,12 @@ export function createKalshiPauses({ client, clock, log }: KalshiDeps) {
     const pause = weekly ? { pause: weekly } : {};
     if (status.exchange_active && status.trading_active) return { isTrading: true, ...pause };
     const estimate = new Date(status.exchange_estimated_resume_time ?? Number.NaN);
-    const ends =
-      estimate > now ? estimate : endOf([...(await readWindows(signal)), ...(weekly ? [weekly] : [])], now);
+    if (estimate > now) return { isTrading: false, resumesAt: estimate, ...pause };
+    const known = [...(await readWindows(signal)), ...(weekly ? [weekly] : [])];
+    const ends = known.find(({ from, until }) => from <= now && now < until)?.until;
     return { isTrading: false, ...(ends ? { resumesAt: ends } : {}), ...pause };
   };
 }
-
-const endOf = (windows: readonly Pause[], now: Date): Date | undefined =>
-  windows.find(({ from, until }) => from <= now && now < until)?.until;
 
 const newYork = new Intl.DateTimeFormat('en-US', {
   timeZone: 'America/New_York',

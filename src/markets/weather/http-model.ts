@@ -71,9 +71,6 @@ function standardMembers(): number[] {
   return members.map((z) => z / deviation);
 }
 
-const normalMembers = (meanF: number, standardDeviationF: number): number[] =>
-  standardMembers().map((z) => meanF + standardDeviationF * z);
-
 /** How far the clock of the model's machine may be ahead. */
 const CLOCK_TOLERANCE_MS = MINUTE_MS;
 const LONGEST_LEAD_MS = 400 * DAY_MS;
@@ -130,7 +127,8 @@ const keyFields = ({ kind }: DayEnsemble): string =>
   kind === 'hourly' ? 'area, date, hour' : 'station, kind, date';
 
 function toRun(given: z.output<typeof forecastSchema>, fetchedAt: Date): DayEnsemble {
-  const { station: stationId, kind, date, hour, modelRunAt, hourlyMeanF: curveF, version, ...values } = given;
+  const { station: stationId, kind, date, hour, modelRunAt, hourlyMeanF: curveF, version } = given;
+  const { membersF, meanF, standardDeviationF } = given;
   return {
     kind,
     stationId,
@@ -139,7 +137,7 @@ function toRun(given: z.output<typeof forecastSchema>, fetchedAt: Date): DayEnse
     // A clock that is slightly ahead must not produce a run from the future.
     modelRunAt: new Date(Math.min(Date.parse(modelRunAt), fetchedAt.getTime())),
     fetchedAt,
-    membersF: values.membersF ?? normalMembers(values.meanF!, values.standardDeviationF!),
+    membersF: membersF ?? standardMembers().map((z) => meanF! + standardDeviationF! * z),
     ...(curveF && { curveF }),
     ...(version !== undefined && { version }),
   };

@@ -184,6 +184,8 @@ function levelOf(trusted: readonly [number, number][], report: Report): MinuteLe
   const latest = trusted.at(-1)?.[0] ?? 0;
   const newerMs = latest - report.at;
   if (newerMs < NEWER_MS.least || newerMs > NEWER_MS.most) return undefined;
+  // °F, in the middle of the degrees that a station rounds to these whole °C.
+  const middleOf = (celsius: number) => meanOf(Object.values(degreesOf(celsius)));
   const points = trusted.map(([ms, celsius]) => ({ ms, temperatureF: middleOf(celsius) }));
   const within = (from: number, to: number) => points.filter(({ ms }) => ms >= from && ms <= to);
   const around = (ms: number) => within(ms - ABOUT_MS, ms + ABOUT_MS);
@@ -193,12 +195,6 @@ function levelOf(trusted: readonly [number, number][], report: Report): MinuteLe
   if ([...before, trend].some(({ length }) => length < LEAST_READINGS)) return undefined;
   const [first, second] = before.map((part) => meanOf(part.map(({ temperatureF }) => temperatureF)));
   return { afterHours: (at - report.at) / HOUR_MS, recentF: [first!, second!, onLine(trend, at)] };
-}
-
-/** °F, in the middle of the degrees that a station rounds to these whole °C. */
-function middleOf(celsius: number): number {
-  const { lowestF, highestF } = degreesOf(celsius);
-  return (lowestF + highestF) / 2;
 }
 
 /** By least squares. */

@@ -81,8 +81,8 @@ function listHours(
       date,
       hour: i + 1,
       temperatureF: weather.temperature(station, observedAt),
-      highestF: weather.runningMaximum(station, date, observedAt),
-      lowestF: weather.runningMinimum(station, date, observedAt),
+      highestF: weather.running('daily_maximum', station, date, observedAt),
+      lowestF: weather.running('daily_minimum', station, date, observedAt),
       observedAt,
       fetchedAt: new Date(observedAt.getTime() + REPORT_TAKES_MS),
     };
@@ -117,8 +117,7 @@ function observe(weather: SimulatedWeather, subject: SimulatedSubject, at: Date)
       ? undefined
       : { extremeF: weather.value(subject), observedAt: span.end };
   const observedAt = lastReportAt(span, at);
-  const running = kind === 'daily_maximum' ? 'runningMaximum' : 'runningMinimum';
-  const extremeF = weather[running](station, date, observedAt);
+  const extremeF = weather.running(kind, station, date, observedAt);
   if (extremeF === null) return undefined;
   return { extremeF, observedAt, hoursF: reportedHours(weather, subject, observedAt) };
 }

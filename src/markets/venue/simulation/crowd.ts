@@ -78,12 +78,8 @@ function leanAt(at: Date, noticedAt: Date | undefined): number {
   return LASTING_LEAN + (EARLY_LEAN - LASTING_LEAN) * unnoticed;
 }
 
-function soFar(weather: SimulatedWeather, { kind, station, date }: SimulatedSubject, at: Date) {
-  if (kind === 'hourly') return null;
-  return kind === 'daily_maximum'
-    ? weather.runningMaximum(station, date, at)
-    : weather.runningMinimum(station, date, at);
-}
+const soFar = (weather: SimulatedWeather, { kind, station, date }: SimulatedSubject, at: Date) =>
+  kind === 'hourly' ? null : weather.running(kind, station, date, at);
 
 /** Handles a minimum as the maximum of negated temperatures, and an hour's value in hundredths. */
 function toBelief({ kind }: SimulatedSubject, mean: number, deviation: number, reachedF: number | null) {

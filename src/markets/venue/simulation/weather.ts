@@ -197,14 +197,10 @@ export function simulateWeather(seed: string) {
       const rounding = subject.kind === 'hourly' ? 100 : 1;
       return Math.round(truth(subject) * rounding) / rounding;
     },
-    /** Extremes of the climate day so far in °F; null before it begins. */
-    runningMaximum(station: Place, date: string, at: Date): number | null {
+    /** Extreme of the climate day so far in °F; null before it begins. */
+    running(kind: DailyKind, station: Place, date: string, at: Date): number | null {
       const so = reached(station, date, at);
-      return so && Math.max(...so);
-    },
-    runningMinimum(station: Place, date: string, at: Date): number | null {
-      const so = reached(station, date, at);
-      return so && Math.min(...so);
+      return so && (kind === 'daily_maximum' ? Math.max : Math.min)(...so);
     },
   };
 }

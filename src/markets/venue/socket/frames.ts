@@ -4,12 +4,6 @@ import { parseDollars, type Micros } from '../../market/money.js';
 import { sidePrice, type Side } from '../../market/book.js';
 import { price } from '../kalshi-schema.js';
 
-/** Bids at one price, in hundredths of a contract so that sums are exact. */
-export interface RawLevel {
-  price: Micros;
-  hundredths: number;
-}
-
 /** Common fields. Every frame with `sid` and `seq` uses one number of that subscription's sequence. */
 interface Envelope {
   id?: number | undefined;
@@ -104,7 +98,8 @@ export function readFrame(text: string): Frame {
 
 const isKnown = (type: string): type is keyof typeof bodies => Object.hasOwn(bodies, type);
 
-function readLevels(of: Side, levels: [string, string][] | null | undefined): RawLevel[] {
+/** In hundredths of a contract, so that sums are exact. */
+function readLevels(of: Side, levels: [string, string][] | null | undefined) {
   return (levels ?? []).map(([price, contracts]) => ({
     price: readPrice(of, price),
     hundredths: readHundredths(contracts),

@@ -145,7 +145,7 @@ describe('the crowd of the simulated markets', () => {
       const below = of({ kind: 'less', floor: null, cap: 40 });
       const above = of({ kind: 'greater', floor: 41, cap: null });
       expect(below + of({ kind: 'between', floor: 40, cap: 41 }) + above).toBeCloseTo(1, 9);
-      const reached = weather.runningMinimum(minimum!.station, minimum!.date, at);
+      const reached = weather.running('daily_minimum', minimum!.station, minimum!.date, at);
       if (reached !== null)
         expect(of({ kind: 'greater', floor: Math.round(reached) + 1, cap: null })).toBe(0);
     }

@@ -48,13 +48,13 @@ describe('the simulated weather', () => {
       for (const date of days.slice(0, 5)) {
         const { start, end } = climateDayOf(station, date);
         const early = new Date(start.getTime() - 1);
-        expect(weather.runningMaximum(station, date, early)).toBeNull();
-        expect(weather.runningMinimum(station, date, early)).toBeNull();
+        expect(weather.running('daily_maximum', station, date, early)).toBeNull();
+        expect(weather.running('daily_minimum', station, date, early)).toBeNull();
         let [highest, lowest] = [-Infinity, Infinity];
         for (let ms = start.getTime(); ms <= end.getTime(); ms += 15 * MINUTE_MS) {
           const [high, low] = [
-            weather.runningMaximum(station, date, new Date(ms))!,
-            weather.runningMinimum(station, date, new Date(ms))!,
+            weather.running('daily_maximum', station, date, new Date(ms))!,
+            weather.running('daily_minimum', station, date, new Date(ms))!,
           ];
           expect(high).toBeGreaterThanOrEqual(highest);
           expect(low).toBeLessThanOrEqual(lowest);
@@ -63,7 +63,7 @@ describe('the simulated weather', () => {
         expect([highest, lowest]).toEqual([weather.maximum(station, date), weather.minimum(station, date)]);
         // At the last report, nine minutes before the day's end, the day's extremes have been reached.
         const last = new Date(end.getTime() - 9 * MINUTE_MS);
-        expect(weather.runningMinimum(station, date, last)).toBe(lowest);
+        expect(weather.running('daily_minimum', station, date, last)).toBe(lowest);
       }
   });
 
