@@ -932,7 +932,7 @@ it('cash and positions belong to the viewer’s Organization', async () => {
   const own = await pages(owner.browser);
   expect(own).not.toContain('77 YES');
   // Beside the heading, with a link to the table.
-  expect(theirs).toMatch(/Keys\? Cash \$123\.45 · 1 position \$[\d.]+, [+−]\$[\d.]+/);
+  expect(theirs).toMatch(/Shortcuts\? Cash \$123\.45 · 1 position \$[\d.]+, [+−]\$[\d.]+/);
   expect(own).not.toContain('Cash $');
   expect(own).not.toContain('$123.45');
 });
