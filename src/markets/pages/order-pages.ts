@@ -105,7 +105,7 @@ function addOrder(router: Router, context: Context, { snapshots, orders }: Order
     ]);
     const page = { view: 'markets/portfolio/order', title: 'Order', section, notices: orderNotices };
     const mayChange = isManager(role) && order.status === 'resting';
-    const view = { form, mayChange, ...toOrderPage(order, fills, snapshots.current, { place, changes }) };
+    const view = { form, mayChange, ...toOrderPage(order, fills, snapshots.current, place, changes) };
     await renderPage(context, req, res, page, view);
   }
 

@@ -119,26 +119,14 @@ function describeUnresolved({ status, unknownSince, sentAt }: ListedOrder): stri
   return `The outcome of the last request to the venue has been unknown since ${formatTime(since)}. Gauge keeps checking. Until it knows, it sends no other order in this market, and it never sends this one again.`;
 }
 
-interface OrderFacts {
-  place: Awaited<ReturnType<typeof findPlace>>;
-  changes: Awaited<ReturnType<typeof findChanges>>;
-}
-
 export const toOrderPage = (
   order: ListedOrder,
   fills: Awaited<ReturnType<typeof listFills>>,
   snapshot: Snapshot | undefined,
-  { place, changes }: OrderFacts,
+  place: Awaited<ReturnType<typeof findPlace>>,
+  changes: Awaited<ReturnType<typeof findChanges>>,
 ) => ({
-  changes: changes.flatMap((one, i) =>
-    one
-      ? {
-          label: i === 0 ? 'Replaces' : 'Replaced by',
-          href: `${ORDERS_PATH}/${one.id}`,
-          text: `${one.action === 'buy' ? 'Buy' : 'Sell'} ${formatDecimal(one.contracts)} ${one.side.toUpperCase()} at ${formatPrice(one.limitPrice)}`,
-        }
-      : [],
-  ),
+  changes: changes.map((one) => one && toOrderView(one, snapshot)),
   queue: place && place.venueAhead !== null ? place : undefined,
   order: {
     ...toOrderView(order, snapshot),

@@ -79,11 +79,7 @@ export function reviewOrder(input: ReviewInput) {
       isClosingPairs && !isWaiting
         ? { tone, text: `${text} It closes ${closingText(booked, order.side)}` }
         : shown.outcome,
-    facts: isWaiting
-      ? reserveOf(input)
-      : order.action === 'buy'
-        ? costs(input, quote)
-        : proceeds(input, quote),
+    facts: isWaiting ? reserveOf(input) : (order.action === 'buy' ? costs : proceeds)(input, quote),
     results: isClosing
       ? [
           { label: 'received', change: booked.received },
@@ -96,10 +92,10 @@ export function reviewOrder(input: ReviewInput) {
 }
 
 /** Someone takes all of the order at its limit. */
-const bookAt = ({ side, action, limitPrice, contracts }: MarketableOrder): OrderBook =>
-  action === 'sell'
-    ? { ...emptyBook, [side]: [{ price: limitPrice, contracts }] }
-    : { ...emptyBook, [otherSide[side]]: [{ price: DOLLAR - limitPrice, contracts }] };
+function bookAt(order: MarketableOrder): OrderBook {
+  const { side, price } = bidOf(order);
+  return { ...emptyBook, [otherSide[side]]: [{ price: DOLLAR - price, contracts: order.contracts }] };
+}
 
 /** Why the forecast does not support the order. */
 function warningOf({ forecast, doubt }: ReturnType<typeof chanceOf>, isClosing: boolean): string | null {

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, getTableColumns, gt, gte, inArray, like, lt, sql } from 'drizzle-orm';
+import { and, asc, between, desc, eq, getTableColumns, gt, gte, inArray, lt, sql } from 'drizzle-orm';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { firstRow, matches } from '../../core/db/sql.js';
@@ -60,23 +60,14 @@ export const findOrder = (orm: Orm, orgId: string, id: string) =>
 /** The beginning of a desk order's idempotency key, which names the order that it replaces. */
 export const replacesKey = (id: string): string => `replaces-${id}-`;
 
-/** A replacement is placed while the old order is cancelled. */
-const REPLACED_WITHIN_MS = 60_000;
-
 /** The order that this one replaced, and the one that replaced it. */
-export const findChanges = (orm: Orm, { orgId, id, idempotencyKey, finishedAt }: ListedOrder) => {
-  const from = (finishedAt?.getTime() ?? 0) - REPLACED_WITHIN_MS;
-  const isNext = and(
-    gte(tradingOrders.id, firstIdOf(Math.max(0, from))),
-    lt(tradingOrders.id, firstIdOf(from + 2 * REPLACED_WITHIN_MS)),
-    like(tradingOrders.idempotencyKey, `${replacesKey(id)}%`),
-  );
-  const old = /^replaces-([\da-f-]{36})-/.exec(idempotencyKey)?.[1];
-  return Promise.all([
-    old && findOrder(orm, orgId, old),
-    finishedAt && firstRow(selectOrders(orm).where(and(eq(tradingOrders.orgId, orgId), isNext))),
-  ]);
-};
+export function findChanges(orm: Orm, { orgId, id, idempotencyKey }: ListedOrder) {
+  const old = /^replaces-([\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})-/.exec(idempotencyKey)?.[1];
+  // A hexadecimal id follows, whatever the collation.
+  const isNext = between(tradingOrders.idempotencyKey, replacesKey(id), `${replacesKey(id)}g`);
+  const next = selectOrders(orm).where(and(eq(tradingOrders.orgId, orgId), isNext));
+  return Promise.all([old && findOrder(orm, orgId, old), firstRow(next)]);
+}
 
 export const orderSorts = ['newest', 'oldest', 'market'] as const;
 /** `market`: by ticker, then oldest first. */
