@@ -70,7 +70,7 @@ export interface KnownDay {
 export const reachedDegree = (kind: DailyKind, extremeF: number): number =>
   kind === 'daily_maximum' ? sureDegree(extremeF) : sureMinimum(extremeF);
 
-/** Of a maximum from below, of a minimum from above. */
+/** A maximum is bound from below, a minimum from above. */
 export const boundAt = (kind: DailyKind, degree: number) =>
   kind === 'daily_maximum' ? { atLeast: degree } : { atLeast: null, atMost: degree };
 
