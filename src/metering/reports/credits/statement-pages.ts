@@ -92,15 +92,13 @@ const columns = [
 function toRows(statement: Statement, month: string, mode: Mode): CsvCell[][] {
   const { outlook, lines, payments, granted, opening, usage, overdraft, closing } = statement;
   const number = (digits: string | null) => (digits === null ? null : new ExactNumber(digits));
+  const isFinal = outlook.isFinal ? 'yes' : 'no';
   const toRow = (
     section: string,
     credits: string,
     own: CsvCell[] = [null, null, null, null, null, null],
     { grantKey, name }: { grantKey: string | null; name: string | null } = { grantKey: null, name: null },
-  ) => {
-    const isFinal = outlook.isFinal ? 'yes' : 'no';
-    return [month, mode, section, ...own, grantKey, number(credits), isFinal, name, statement.organization];
-  };
+  ) => [month, mode, section, ...own, grantKey, number(credits), isFinal, name, statement.organization];
   return [
     ...lines.map(({ kind, product, metric, dimension, value, price, quantity, credits }) =>
       toRow(kind, credits, [product.slug, metric, dimension, value, number(price), number(quantity)]),
