@@ -20,8 +20,10 @@ export interface StackedInput {
   /** Estimates of what each step will add, in doubles. */
   estimates?: readonly number[] | undefined;
   cap?: { value: number; label: string; isPassed: boolean } | undefined;
-  /** If set, each of so many steps includes the ones before it; the remaining ones have not begun. */
-  sumUntil?: number | undefined;
+  /** The remaining steps have not begun. Default: all have. */
+  begun?: number;
+  /** Each step that has begun includes the ones before it. */
+  isSum?: boolean;
 }
 
 /** The style sheet and the template define this many fills, and one more for the other series. */
@@ -29,20 +31,18 @@ export const MAX_SERIES = 5;
 
 /** The largest series, by name: filters and periods rarely change their order and fills. */
 export function toStackedChart(input: StackedInput) {
-  const { title, stepName, steps, format = formatDecimal, estimates, cap, sumUntil } = input;
+  const { title, stepName, steps, format = formatDecimal, estimates, cap, isSum } = input;
+  const { begun = steps.length } = input;
   const series = joinOthers(
     input.series
       .map((one) => ({ ...one, total: sumDecimals(one.values) }))
       .filter(({ total }) => total !== '0')
       .sort((a, b) => Number(b.total) - Number(a.total)),
     input,
-  ).map((one) => (sumUntil === undefined ? one : { ...one, values: addUp(one.values).slice(0, sumUntil) }));
+  ).map((one) => (isSum ? { ...one, values: addUp(one.values).slice(0, begun) } : one));
   const before = input.before && {
     name: input.before.name,
-    values: (sumUntil === undefined ? input.before.values : addUp(input.before.values)).slice(
-      0,
-      steps.length,
-    ),
+    values: (isSum ? addUp(input.before.values) : input.before.values).slice(0, steps.length),
   };
   const totals = steps.map((_, i) => sumDecimals(series.map(({ values }) => values[i] ?? '0')));
   const bars = steps.map(({ axis, name, href }, i) => {
@@ -51,14 +51,17 @@ export function toStackedChart(input: StackedInput) {
     );
     const named = series.length > 1 && parts.length > 0 ? parts.map((part) => `\n${part}`).join('') : '';
     const estimate = estimates?.[i] ?? 0;
-    const estimated = estimate > 0 ? `\nestimated ${formatEstimate(Number(totals[i]) + estimate)}` : '';
+    const estimated = estimate > 0 ? `estimated ${formatEstimate(Number(totals[i]) + estimate)}` : '';
+    const isAhead = i >= begun && totals[i] === '0' && estimate > 0;
+    const known = isAhead ? '' : `${format(roundFigure(totals[i]!))}${named}${estimated && '\n'}`;
     const compared =
       before?.values[i] === undefined
         ? ''
         : `\n${before.name} ${formatDecimal(roundFigure(before.values[i]))}`;
     return {
       axis,
-      label: `${name}: ${format(roundFigure(totals[i]!))}${named}${estimated}${compared}`,
+      label: `${name}: ${known}${estimated}${compared}`,
+      isAhead,
       value: Number(totals[i]),
       parts: series.map(({ values }) => Number(values[i] ?? '0')),
       estimate,
@@ -91,11 +94,13 @@ export function toStackedChart(input: StackedInput) {
     ].map(({ name, values }) => ({ name, values: steps.map((_, i) => values[i] ?? '0') }));
     const formats = columns.map(({ values }) => formatColumn(values, formatDecimal));
     const rows = steps.flatMap(({ name, href }, i) => {
-      const { value, estimate } = bars[i]!;
+      const { value, estimate, isAhead } = bars[i]!;
       const cells = columns.map(({ values }) => values[i]!);
       if (cells.every((cell) => cell === '0') && estimate === 0) return [];
       const estimated = hasEstimates ? [estimate > 0 ? formatEstimate(value + estimate) : ''] : [];
-      return [{ href, cells: [name, ...cells.map((cell, at) => formats[at]!(cell)), ...estimated] }];
+      const isEmpty = (at: number) => isAhead && columns[at]!.name !== before?.name;
+      const shown = cells.map((cell, at) => (isEmpty(at) ? '' : formats[at]!(cell)));
+      return [{ href, cells: [name, ...shown, ...estimated] }];
     });
     return {
       caption: title,

@@ -1,3 +1,4 @@
+import { addDecimals, compareDecimals, differenceOf, sumDecimals } from '../decimal.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.js';
 
 /** Formatters return plain text, which templates escape. */
@@ -57,6 +58,14 @@ export function roundFigures(column: readonly string[]): (decimal: string) => st
   const hasDecimals = column.some((decimal) => roundFigure(decimal).includes('.'));
   return (decimal) =>
     hasDecimals && /^-?[1-9]\d{0,11}$/.test(decimal) ? `${decimal}.00` : roundFigure(decimal);
+}
+
+/** Rounds the parts of a total so that they add up to the rounded total: the largest takes the rest. */
+export function roundParts(parts: readonly string[]): string[] {
+  const rounded = parts.map((part) => (Math.abs(Number(part)) < 0.005 ? part : roundFigure(part)));
+  const rest = differenceOf(roundFigure(sumDecimals(parts)), sumDecimals(rounded));
+  const largest = parts.indexOf(parts.toSorted(compareDecimals).at(-1)!);
+  return rounded.map((part, i) => (i === largest ? addDecimals(part, rest) : part));
 }
 
 /** @param column the totals shown with it */

@@ -61,6 +61,9 @@ async function showExplorer(context: Context, req: Request, res: Response, typed
     request = parseUsageRequest(query, now, viewer);
     return readExplorer(context, viewer, products, request);
   });
+  const meant = result ? await readMeant(db.orm, viewer, result) : [];
+  const sure = meant.find(({ isSure }) => isSure);
+  if (sure) return res.redirect(303, sure.href);
   const page = {
     view: 'metering/usage/usage',
     title: 'Usage',
@@ -73,7 +76,7 @@ async function showExplorer(context: Context, req: Request, res: Response, typed
     chosen: request && !result ? await readChosen(db.orm, viewer, products, request) : undefined,
     months: toMonthOptions(await listMonths(db.orm, viewer.orgId), request?.period, now),
     ...result,
-    meant: result ? await readMeant(db.orm, viewer, result) : [],
+    meant,
     panel,
     correctionForm: panel?.correction?.form,
     alerts: viewer.home === '/dashboard' ? await readAlerts(context, sessionOf(res)) : undefined,
@@ -82,19 +85,23 @@ async function showExplorer(context: Context, req: Request, res: Response, typed
   });
 }
 
-/** Subjects that begin with the chosen one, if nothing is known of that. */
+/** Subjects that contain the chosen one or begin with it, if nothing is known of that. The only listed one is meant for sure. */
 async function readMeant(
   orm: Orm,
   { orgId }: Viewer,
-  { request, product, ...read }: Awaited<ReturnType<typeof readExplorer>>,
+  { request, product, report, parts = [] }: Awaited<ReturnType<typeof readExplorer>> & Listed,
 ) {
-  const isEmpty = 'report' in read && read.report?.isEmpty;
-  if (!isEmpty || request.subject === undefined || request.isOfSubject) return [];
-  const found = (await listSubjectsFrom(orm, orgId, request.subject, 3)).map(({ subject }) => subject);
+  const { subject, isOfSubject } = request;
+  if (!report?.isEmpty || subject === undefined || isOfSubject) return [];
+  const found = (await listSubjectsFrom(orm, orgId, subject, 3)).map((one) => one.subject);
+  if (found.includes(subject)) return [];
+  const rows = parts.find(({ name }) => name === 'subject')?.rows ?? [];
+  const isLike = (value: string) => value.toLowerCase().includes(subject.toLowerCase());
+  const listed = rows.flatMap(({ href, value }) => (href && isLike(value) ? value : []));
   const link = linksOf(request, product?.slug);
-  return found.includes(request.subject)
-    ? []
-    : found.map((subject) => ({ subject, href: link({ subject }) }));
+  return [...new Set([...listed, ...found])].slice(0, 3).map((one) => {
+    return { subject: one, href: link({ subject: one }), isSure: listed.length === 1 && one === listed[0] };
+  });
 }
 
 /** The page's filters without its report. */
@@ -191,7 +198,10 @@ async function readCsvParts(deps: ReportDeps, orgId: string, request: UsageReque
 }
 
 /** A row without a link is not one value. */
-type Listed = { parts?: { name: string; rows: { value: string; href?: string | undefined }[] }[] };
+type Listed = {
+  report?: { isEmpty: boolean };
+  parts?: { name: string; rows: { value: string; href?: string | undefined }[] }[];
+};
 
 /** The controls stay in place even if the query is invalid. */
 function toFilters(

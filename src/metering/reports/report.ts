@@ -26,16 +26,7 @@ import { toCap } from '../entitlements/caps.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
 import { placeOfPart, readEventSteps, readInTime, type EventPart } from './credits/queries.js';
 import { listSeries } from './operator/queries.js';
-import {
-  addMonths,
-  includes,
-  monthPeriod,
-  neighbour,
-  parsePeriod,
-  readBefore,
-  stepsOf,
-  type Period,
-} from './period.js';
+import { addMonths, includes, monthPeriod, parsePeriod, readBefore, stepsOf, type Period } from './period.js';
 import { toProjection } from './projection.js';
 
 export type UsageRequest = ReturnType<typeof parseUsageRequest>;
@@ -299,9 +290,10 @@ export async function readAllEventSteps(
 export async function readCosts(
   { orm, clock }: PageDeps,
   scope: UsageScope,
-  { product, metric, by = '', series, keys, narrowing, request: { period, measure } }: UsageReport,
+  { product, metric, by = '', series, keys, narrowing, before: other, request }: UsageReport,
   parts: readonly EventPart[],
 ) {
+  const { period, measure } = request;
   const now = new Date(clock.now());
   const place = placeOfPart(by, product.dimensions);
   const largest = parts.flatMap((part) => (part.place === place && part.value !== null ? part.value : []));
@@ -310,20 +302,18 @@ export async function readCosts(
     const steps = await readAllEventSteps(orm, scope, query, narrowing);
     return steps?.map(({ start, value, credits }) => ({ start, value, quantity: credits }));
   };
-  const from = neighbour(period, -1)?.from ?? period.from;
+  const from = other?.whole.from ?? period.from;
   const hours = await read({ ...period, from, stepMs: HOUR_MS }, undefined);
-  const toSums = (list: Point[], { stepMs }: Period) =>
-    [...groupBy(list, ({ start }) => start - (start % stepMs))].map(([start, own]) => {
-      return { start, quantity: sumDecimals(own.map(({ quantity }) => quantity)) };
+  const toSums = (list: Point[], { from, to, stepMs }: Period) => {
+    const own = list.filter(({ start }) => start >= from.getTime() && start < to.getTime());
+    return [...groupBy(own, ({ start }) => start - (start % stepMs))].map(([start, of]) => {
+      return { start, quantity: sumDecimals(of.map(({ quantity }) => quantity)) };
     });
-  const points = measure ? await read(period, series && place) : hours?.filter(isWithin(period));
+  };
+  const points = measure ? await read(period, series && place) : hours;
   if (!points) return undefined;
   const steps = toSums(points, period);
-  const before = await readBefore(
-    period,
-    now,
-    async (range) => hours && toSums(hours.filter(isWithin(range)), range),
-  );
+  const before = other && (await readBefore(period, now, async (range) => hours && toSums(hours, range)));
   const ofKeys = points.flatMap(({ value, start, quantity }) => {
     const key = keys.find(({ apiKeyId }) => apiKeyId === value);
     return key ? { ...key, start: new Date(start).toISOString(), quantity } : [];
@@ -332,11 +322,6 @@ export async function readCosts(
   const projection = toProjection([...(before?.rows ?? []), ...steps], period, now);
   return { steps, before, series: series && stacked, projection };
 }
-
-const isWithin =
-  ({ from, to }: Period) =>
-  ({ start }: Point) =>
-    start >= from.getTime() && start < to.getTime();
 
 type Point = { start: number; quantity: string } & Partial<Pick<EventPart, 'value'>>;
 

@@ -50,6 +50,21 @@ it('one series has neither a sum nor its name in the labels', () => {
   expect(chart.table.columns).toEqual(['Day (UTC)', 'only']);
 });
 
+it('steps that have not begun have only an estimate', () => {
+  const before = { name: 'Before', values: ['4', '5', '6'] };
+  const input = { ...toInput([{ name: 'only', values: ['0', '0', '0'] }]), before, estimates: [0, 1, 2] };
+  const chart = toStackedChart({ ...input, begun: 2, series: [{ name: 'only', values: ['3', '0', '0'] }] });
+  expect(chart.bars.map(({ label }) => label)).toEqual([
+    'Day 1: 3\nBefore 4',
+    'Day 2: 0\nestimated 1\nBefore 5',
+    'Day 3: estimated 2\nBefore 6',
+  ]);
+  expect(chart.table.rows.slice(1)).toEqual([
+    ['Day 2', '0', '5', '1'],
+    ['Day 3', '', '6', '2'],
+  ]);
+});
+
 it('without usage every bar is empty', () => {
   const chart = toStackedChart(toInput([], 3));
   expect(chart.bars.map(({ parts }) => parts)).toEqual([[], [], []]);

@@ -7,9 +7,37 @@ import {
   formatShare,
   formatUnit,
   roundFigure,
+  roundParts,
 } from '../../../src/core/pages/format.js';
 
 const now = new Date('2026-11-20T12:00:00Z');
+
+it.each([
+  [
+    ['2125.295', '617.165'],
+    ['2125.29', '617.17'],
+  ],
+  [
+    ['20', '7'],
+    ['20', '7'],
+  ],
+  [
+    ['1.5', '1.5'],
+    ['1.50', '1.50'],
+  ],
+  [
+    ['0.335', '0.335', '0.33'],
+    ['0.33', '0.34', '0.33'],
+  ],
+  [
+    ['0.001', '7.504'],
+    ['0.001', '7.509'],
+  ],
+])('%j are rounded to %j, which add up to their rounded total', (parts, rounded) => {
+  expect(roundParts(parts).map((part) => formatFigure(part, parts))).toEqual(
+    rounded.map((part) => formatFigure(part, parts)),
+  );
+});
 
 it.each([
   [7 * 86_400 - 1, 'in 7 days'],

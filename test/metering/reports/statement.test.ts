@@ -54,7 +54,7 @@ async function scene() {
       expect(status).toBe(200);
       const [head, ...lines] = text.trimEnd().split('\r\n');
       expect(head).toBe(
-        'month,mode,section,product,metric,dimension,value,price,quantity,grant_key,credits,is_final',
+        'month,mode,section,product,metric,dimension,value,price,quantity,grant_key,credits,is_final,grant_name,customer',
       );
       return lines.map((line) => {
         const cells = line.split(',').map((cell) => cell.replaceAll('"', ''));
@@ -308,14 +308,14 @@ it('is final once the events are archived, and then has the totals of the ledger
   ]);
 });
 
-it('guards formulas in the file', async () => {
-  const { open, give, send } = await scene();
+it('guards formulas in the file, and names grants and the customer in it', async () => {
+  const { open, give, send, organization } = await scene();
   await give('=1+1', { amount: 10 });
   await send(2, '=2+2');
   const { text, headers } = await open('.csv?month=2031-03');
   expect(headers.get('content-disposition')).toContain('"statement-2031-03-live.csv"');
-  expect(text).toContain(`"model","'=2+2",0.5,2,,1,"no"`);
-  expect(text).toContain(`"'=1+1",10,"no"`);
+  expect(text).toContain(`"model","'=2+2",0.5,2,,1,"no",,"${organization.name}"`);
+  expect(text).toContain(`"'=1+1",10,"no","Invoice","${organization.name}"`);
 });
 
 it.each([

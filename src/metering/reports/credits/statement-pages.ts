@@ -84,26 +84,29 @@ const columns = [
   'grant_key',
   'credits',
   'is_final',
+  'grant_name',
+  'customer',
 ];
 
 /** Usage, corrections and other usage add up to what grants and the overdraft paid, and the movements to the balance. */
 function toRows(statement: Statement, month: string, mode: Mode): CsvCell[][] {
   const { outlook, lines, payments, granted, opening, usage, overdraft, closing } = statement;
   const number = (digits: string | null) => (digits === null ? null : new ExactNumber(digits));
+  const isFinal = outlook.isFinal ? 'yes' : 'no';
   const toRow = (
     section: string,
     credits: string,
     own: CsvCell[] = [null, null, null, null, null, null],
-    grantKey: string | null = null,
-  ) => [month, mode, section, ...own, grantKey, number(credits), outlook.isFinal ? 'yes' : 'no'];
+    { grantKey, name }: { grantKey: string | null; name: string | null } = { grantKey: null, name: null },
+  ) => [month, mode, section, ...own, grantKey, number(credits), isFinal, name, statement.organization];
   return [
     ...lines.map(({ kind, product, metric, dimension, value, price, quantity, credits }) =>
       toRow(kind, credits, [product.slug, metric, dimension, value, number(price), number(quantity)]),
     ),
-    ...payments.map(({ grantKey, credits }) => toRow('paid_by_grant', credits, undefined, grantKey)),
+    ...payments.map((grant) => toRow('paid_by_grant', grant.credits, undefined, grant)),
     toRow('paid_by_overdraft', overdraft),
     toRow('opening_balance', opening),
-    ...granted.map(({ grantKey, amount }) => toRow('granted', amount, undefined, grantKey)),
+    ...granted.map((grant) => toRow('granted', grant.amount, undefined, grant)),
     toRow('used', usage),
     toRow('expired', statement.expired),
     toRow('forfeited', statement.forfeited),

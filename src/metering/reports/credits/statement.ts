@@ -2,7 +2,7 @@ import { groupBy } from '../../../core/collections.js';
 import type { Orm } from '../../../core/db/client.js';
 import { differenceOf } from '../../../core/decimal.js';
 import { fieldError } from '../../../core/pages/form.js';
-import { formatMonth } from '../../../core/pages/format.js';
+import { formatMonth, roundParts } from '../../../core/pages/format.js';
 import { DAY_MS, monthOf } from '../../../core/time.js';
 import { readAccount, type AccountId } from '../../credit-grants/queries.js';
 import type { CreditEntryKind } from '../../credits/table.js';
@@ -159,11 +159,13 @@ export async function readPayments(
   const ofPlans = payments.filter(({ grantKey }) => grantKey.startsWith('plan:'));
   const ofPlan = total(ofPlans.map((one) => one.credits));
   const ofOthers = differenceOf(total(payments.map((one) => one.credits)), ofPlan);
-  return [
+  const paid = [
     { name: 'the plan', credits: ofPlan },
     { name: ofPlan === '0' ? 'grants' : 'other grants', credits: ofOthers },
     { name: 'the overdraft', credits: overdraft },
   ].filter((one) => one.credits !== '0');
+  const rounded = roundParts(paid.map((one) => one.credits));
+  return paid.map(({ name }, i) => ({ name, credits: rounded[i]! }));
 }
 
 /** One line per product covers the rest: archived events, or lines beyond the largest. Usage without a price is free. */
