@@ -19,7 +19,7 @@ import { ExactNumber } from '../../core/http/json.js';
 import { DAY_MS, HOUR_MS, monthOf, monthRange } from '../../core/time.js';
 import { burnJson, toBurnt, type BurnArrays } from '../credit-grants/queries.js';
 import { accountOf } from '../credits/statements.js';
-import { readUseTrends, toUseTrend } from '../dashboard/overview.js';
+import { lastDays, toUseTrend, toUseTrends } from '../dashboard/overview.js';
 import { toCap } from '../entitlements/caps.js';
 import { readFullestLimits, type FullestLimit } from '../entitlements/limit-queries.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
@@ -27,13 +27,14 @@ import { readSubjectLimits } from '../entitlements/pages.js';
 import { listCurrentUse } from '../events/current-use.js';
 import { effectiveCap, NO_METRIC } from '../entitlements/table.js';
 import { readEventPage } from '../events/events.js';
+import { readProductSums } from '../events/page-queries.js';
 import { toEventView } from '../reports/event-view.js';
 import { listRefills } from '../plans/grants.js';
 import { listPlans } from '../plans/queries.js';
 import type { Definition } from '../plans/schema.js';
 import { balanceOf } from '../reports/credits/ledger.js';
 import { paceRange, project, type ProjectedGrant } from '../reports/credits/view.js';
-import { addMonths, parsePeriod } from '../reports/period.js';
+import { addMonths } from '../reports/period.js';
 import { listMoments } from './customer-moments.js';
 import { newCustomer } from './plan-pages.js';
 import { nameWindow } from '../window-name.js';
@@ -230,8 +231,6 @@ function selectFacts(t: GroupTables, nowMs: number, orgIds: readonly string[], w
     left join lateral (${withTrends ? days : sql`select null::json as days`}) d on true`;
 }
 
-const lastDays = (now: Date) => parsePeriod('last30', {}, now);
-
 /** The same Stripe customer pays for their usage. */
 const sharers = (orgId: SQL, t: GroupTables = wholeTables): SQL =>
   sql`select other.slug, other.name from ${t('organizations')} own
@@ -406,7 +405,8 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
   );
   const perSubject = await readSubjectLimits(db, live, shown, now.getTime());
   const { events } = await readEventPage(db.orm, { ...live, productIds }, { limit: 5 });
-  const trends = await readUseTrends(db.orm, live, shown, now);
+  const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...lastDays(now) });
+  const trends = toUseTrends(days, shown, now);
   return {
     stripeProblem: await findStripeProblem(db.orm, 'org_id', orgId),
     sharers: await queryRows(db.orm)`

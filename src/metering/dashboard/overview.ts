@@ -1,16 +1,14 @@
 import { toTrend } from '../../core/charts/trend.js';
-import type { Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { formatCompact, formatDecimal, formatShortDay } from '../../core/pages/format.js';
 import { sendEventLine } from '../../accounts/api-keys/event-line.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { OverviewRequest, ReadOverviewPanel } from '../../dashboard/overview/pages.js';
-import type { AccountId } from '../credit-grants/queries.js';
 import { listCurrentUse, type ProductUse } from '../events/current-use.js';
 import { findLiveProduct } from '../entitlements/queries.js';
 import { capsOf, toCap } from '../entitlements/caps.js';
 import { readAllLimits } from '../entitlements/pages.js';
-import { readProductSums } from '../events/page-queries.js';
+import type { ProductSum } from '../events/page-queries.js';
 import { MAX_PRODUCTS, readProducts } from '../reports/choices.js';
 import { readAll } from '../reports/explorer.js';
 import { formatPeriod, parsePeriod, stepsOf, type Period } from '../reports/period.js';
@@ -39,9 +37,11 @@ export const readOverviewPanel: ReadOverviewPanel = async (context, request) => 
     const data = { hasKey, canSend, mayChangeKeys: isManager(role), example, readOnly, sendLine };
     return { view: 'metering/overview/first-steps', isAlone: true, data };
   }
-  const month = inEffect.length > 0 ? await readMonth(context, request, now) : undefined;
-  const limits = await readAllLimits(db, { orgId, livemode }, inEffect, now.getTime());
-  const trends = await readUseTrends(db.orm, { orgId, livemode }, inEffect, now);
+  const [month, limits] = await Promise.all([
+    inEffect.length > 0 ? readMonth(context, request, now) : undefined,
+    readAllLimits(db, { orgId, livemode }, inEffect, now.getTime()),
+  ]);
+  const trends = toUseTrends(month?.daySums ?? [], inEffect, now);
   const products = inEffect.map((product, i) => {
     const isOwn = ({ productSlug }: { productSlug: string }) => productSlug === product.productSlug;
     // With the day when the pace reaches it.
@@ -87,21 +87,18 @@ const toSendLine = (origin: string, { slug, usageMetric }: { slug: string; usage
     idempotencyKey: 'first-event',
   });
 
-/** By product, of the last 30 days. */
-export async function readUseTrends(
-  orm: Orm,
-  { orgId, livemode }: AccountId,
+/** By product, over the last 30 days. */
+export const toUseTrends = (
+  sums: readonly ProductSum[],
   products: readonly Pick<ProductUse, 'productId' | 'usageMetric'>[],
   now: Date,
-) {
-  const period = parsePeriod('last30', {}, now);
-  const productIds = products.map(({ productId }) => productId);
-  const days = await readProductSums(orm, orgId, { productIds, livemode, ...period });
-  return products.map((product) => {
-    const own = days.filter(({ productId }) => productId === product.productId);
-    return toUseTrend(product.usageMetric, own, period);
+) =>
+  products.map((product) => {
+    const own = sums.filter(({ productId }) => productId === product.productId);
+    return toUseTrend(product.usageMetric, own, lastDays(now));
   });
-}
+
+export const lastDays = (now: Date) => parsePeriod('last30', {}, now);
 
 /** @param sums one or more per day */
 export function toUseTrend(

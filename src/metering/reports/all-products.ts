@@ -111,14 +111,16 @@ export async function readAllProducts(
   const before = await readBefore(period, now, (range) =>
     readPriced(orm, id, products, range, { showsCredits: isExplained, part }),
   );
+  /** In the chart, and those before it. */
+  const daySums = [...(before?.rows ?? []), ...sums];
   // A filter that finds nothing keeps the measure.
   const burns = part && isExplained && sums.length === 0 ? await readBurns(orm, id, period) : [];
   const hasCredits =
-    [...sums, ...(before?.rows ?? [])].some(({ credits }) => credits !== '0') ||
+    daySums.some(({ credits }) => credits !== '0') ||
     burns.some(({ burned, returned }) => burned !== returned);
   const unit: Unit = hasCredits ? 'credits' : 'events';
   const totalOf = (list: readonly Sum[]) => sumOf(list, unit);
-  const capped = await readCaps(orm, id, products, { period, sums, before: before?.rows ?? [], part }, now);
+  const capped = await readCaps(orm, id, products, { period, sums, daySums, part }, now);
   const rows = capped
     .map(({ product, cap }) => {
       const isOf = ({ productId }: Sum) => productId === product.id;
@@ -135,8 +137,9 @@ export async function readAllProducts(
   const { by, stacks, series } = await readStack(orm, id, products, request, { part, unit, total });
   const toSteps = (list: readonly Sum[]) =>
     [...groupBy(list, ({ start }) => start)].map(([start, own]) => ({ start, quantity: totalOf(own) }));
-  const projection = toProjection([...toSteps(before?.rows ?? []), ...toSteps(sums)], period, now);
+  const projection = toProjection(toSteps(daySums), period, now);
   return {
+    daySums,
     ...toChosen(request, key),
     csvHref: request.showsKeys ? linksOf(request)({}, `${request.path}.csv`) : undefined,
     isEmpty: sums.length === 0,
@@ -183,9 +186,9 @@ async function readCaps(
   {
     period,
     sums,
-    before,
+    daySums,
     part,
-  }: { period: Period; part: Narrowing | undefined } & Record<'sums' | 'before', readonly ProductSum[]>,
+  }: { period: Period; part: Narrowing | undefined } & Record<'sums' | 'daySums', readonly ProductSum[]>,
   now: Date,
 ) {
   const month = part ? undefined : capMonthOf(period, now);
@@ -195,7 +198,7 @@ async function readCaps(
   return products.map((product) => {
     const own = ofMonth.filter(({ productId }) => productId === product.id);
     const cap = month && toCap({ unitCap: product.unitCap, usedThisMonth: sumOf(own, 'quantity') });
-    const days = [...before, ...sums].filter(({ productId }) => productId === product.id);
+    const days = daySums.filter(({ productId }) => productId === product.id);
     const pace = cap && toProjection(days, period, now);
     return {
       product,

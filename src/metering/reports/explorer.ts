@@ -82,7 +82,7 @@ export async function readAll(
 ) {
   const id = accountOf(viewer.orgId, request.mode);
   const hasCredits = viewer.shows('credits') && (await readHasCredits(db.orm, viewer.orgId));
-  const { parts, ...report } = await readAllProducts({ orm: db.orm, clock }, id, products, request, {
+  const { parts, daySums, ...report } = await readAllProducts({ orm: db.orm, clock }, id, products, request, {
     ...chosen,
     showsCredits: hasCredits,
   });
@@ -90,7 +90,7 @@ export async function readAll(
   const account = hasAccount ? await readAccountView(db.orm, id, now) : undefined;
   const { end, gap } = account?.projection ?? {};
   const isSoon = end && includes(request.period, now) && end < monthPeriod(now).to;
-  return { report, parts, account, creditsEnd: isSoon ? { ...gap!, end } : undefined };
+  return { report, parts, daySums, account, creditsEnd: isSoon ? { ...gap!, end } : undefined };
 }
 
 async function readProduct(
