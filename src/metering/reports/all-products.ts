@@ -95,6 +95,9 @@ async function readSubjectCredits(
   return found.every((steps) => steps !== undefined) ? found.flat() : undefined;
 }
 
+const largestFirst = (a: ProductRow, b: ProductRow): number =>
+  compareDecimals(b.quantity, a.quantity) || Number(sumOf(b.own, 'events')) - Number(sumOf(a.own, 'events'));
+
 /** Metrics differ, so the chart and the shares count credits, or events where no usage burned credits. */
 export async function readAllProducts(
   { orm, clock }: PageDeps,
@@ -128,11 +131,7 @@ export async function readAllProducts(
       return { product, own, quantity: totalOf(own), earlier: before?.sameRows.filter(isOf) ?? [], cap };
     })
     .filter(({ own, earlier }) => own.length > 0 || earlier.length > 0)
-    .sort(
-      (a, b) =>
-        compareDecimals(b.quantity, a.quantity) ||
-        Number(sumOf(b.own, 'events')) - Number(sumOf(a.own, 'events')),
-    );
+    .sort(largestFirst);
   const total = totalOf(sums);
   const { by, stacks, series } = await readStack(orm, id, products, request, { part, unit, total });
   const toSteps = (list: readonly Sum[]) =>
