@@ -123,8 +123,6 @@ export interface JointProblem {
   limits: readonly Limit[];
 }
 
-export type JointOptimum = ReturnType<typeof solveJoint>;
-
 /** As a share of wealth. */
 const NOTHING = 1e-9;
 /** Other legs are added only if needed, which is rare. */
@@ -166,7 +164,6 @@ export function solveJoint(problem: JointProblem) {
         contracts,
         /** Per extra dollar of room, for each limit. */
         prices: prices.map((price) => price / unit),
-        growth: growthOf(problem, contracts),
         /** Upper bound on what any other purchase could add. */
         gap,
       };
@@ -237,13 +234,3 @@ function couldBind({ room, weights }: Limit, used: readonly number[], upper: rea
 
 export const isWon = ({ pays, side }: { pays: Payout; side: Side }, outcome: number): boolean =>
   isPaid(pays, outcome) === (side === 'yes');
-
-function growthOf({ probabilities, wealth, legs }: JointProblem, contracts: readonly number[]): number {
-  const after = [...wealth];
-  legs.forEach((leg, l) => {
-    const bought = contracts[l]!;
-    if (bought === 0) return;
-    for (let j = 0; j < after.length; j++) after[j]! += bought * ((isWon(leg, j) ? 1 : 0) - leg.cost);
-  });
-  return probabilities.reduce((sum, p, j) => (p > 0 ? sum + p * Math.log(after[j]! / wealth[j]!) : sum), 0);
-}
