@@ -3,6 +3,7 @@ import { formatCount, formatDay, formatDecimal, formatShortDay, utc } from '../.
 import { DAY_MS } from '../../core/time.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { formatFixed, formatTick, toPercent } from '../../core/charts/text.js';
+import type { CrpsPoint } from '../scores/schema.js';
 
 /** Long series use longer spans. Dates are `YYYY-MM-DD`. */
 type Period = 'day' | 'week' | 'month' | 'year';
@@ -52,16 +53,6 @@ function formatPeriod(start: string, period: Period): string {
 
 const formatPeriodShort = (start: string, period: Period): string =>
   period === 'day' || period === 'week' ? formatShortDay(new Date(start)) : formatPeriod(start, period);
-
-/** In °F, over the forecasts of a day for which all four forecasters could be scored. */
-export interface CrpsPoint {
-  date: string;
-  n: number;
-  model: number;
-  raw: number;
-  climate: number;
-  market: number;
-}
 
 type SeriesName = 'model' | 'market' | 'raw' | 'climate';
 
