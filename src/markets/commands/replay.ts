@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,10 +52,7 @@ function configure(player: TapePlayer, dataDir: string): Config {
 
 async function replay(path: string, flags: Flags): Promise<number> {
   const player = await openTapePlayer({ path, ...flags });
-  const interrupt = listenForInterrupt();
-  const stopped = new Promise<undefined>((resolve) => {
-    interrupt.addEventListener('abort', () => resolve(undefined));
-  });
+  const stopped = once(listenForInterrupt(), 'abort').then(() => undefined);
   const dataDir = await mkdtemp(join(tmpdir(), 'gauge-replay-'));
   try {
     const config = configure(player, dataDir);
