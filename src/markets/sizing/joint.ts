@@ -6,20 +6,13 @@ import { toLimits } from './fund.js';
 import { inDollars, type Offer } from './offers.js';
 import type { Fund, Headroom, Optimum, Limit, Leg } from './model.js';
 
-interface Maximum {
-  x: Float64Array;
-  /** Per row: the derivative for the objective, the price for a limit. */
-  multipliers: Float64Array;
-  gap: number;
-}
-
 const TARGET_GAP = 1e-10;
 /** With restarts, all but 2 of 360,000 random events (almost half of them degenerate) have a proven optimum. */
 const SHIFTS = [1e-4, 1e-6, 1e-8];
 
 /** If degenerate bounds make the active-set method cycle, restarts from slightly perturbed bounds. */
-function maximise(problem: ConcaveProblem): Maximum {
-  const measure = ({ x, multipliers }: Guess): Maximum => ({
+function maximise(problem: ConcaveProblem) {
+  const measure = ({ x, multipliers }: Guess) => ({
     x: x.slice(),
     multipliers: multipliers.slice(),
     gap: optimalityGap(problem, x, multipliers),
@@ -69,13 +62,8 @@ const NO_CONTRACTS = 1e-6;
 export function findOptimum(fund: Fund, headroom: Headroom, offers: readonly Offer[]): Optimum {
   const limits = toLimits(headroom, offers, fund);
   const legs = offers.flatMap((offer) => offer.legs);
-  const solve = (limits: readonly Limit[]) =>
-    solveJoint({
-      probabilities: fund.probabilities,
-      wealth: fund.wealth,
-      legs,
-      limits,
-    });
+  const { probabilities, wealth } = fund;
+  const solve = (limits: readonly Limit[]) => solveJoint({ probabilities, wealth, legs, limits });
   const always = [limits.fund, limits.cash];
   const free = solve(always);
   const caps = [limits.event, ...limits.markets];
