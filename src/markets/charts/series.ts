@@ -100,18 +100,16 @@ export function toSeriesChart({
   series,
   points,
   marks = [],
-  period: wanted,
 }: {
   title: string;
   unit: string;
   series: readonly Series[];
   points: readonly SeriesPoint[];
   marks?: readonly Mark[];
-  period?: Period;
 }) {
   const [first, last] = [points[0]?.date, points.at(-1)?.date];
   if (first === undefined || last === undefined) return null;
-  const period = wanted ?? choosePeriod(first, last);
+  const period = choosePeriod(first, last);
   const groups = groupBy(points, ({ date }) => startOf(date, period));
   const format = (value: number | null) => (value === null ? 'none' : formatFixed(value, 2));
   const { starts, isShortened } = shortenGaps(periodsBetween(first, last, period), (start) =>
