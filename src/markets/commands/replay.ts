@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { pino } from 'pino';
 import { readConfig, type Config } from '../../config.js';
-import { ConfigError } from '../../core/config.js';
 import { createLogger, createPlainLog } from '../../core/log/log.js';
 import { CannotListenError, startService } from '../../service.js';
 import { openTapePlayer, type TapePlayer } from '../tape/player.js';
@@ -81,7 +80,7 @@ process.exitCode = await runCommand<Flags>(
   command,
   openTerminal(),
   (flags, [file]) => replay(file!, flags),
-  messageOf(TapeError, ConfigError, CannotListenError),
+  messageOf(TapeError, CannotListenError),
 );
 // A service that is still starting would keep the process alive.
 if (process.exitCode === 130) process.exit();
