@@ -1,5 +1,6 @@
 import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { formatPercent, toPercent, toPixels, type ChartTable } from '../../core/charts/text.js';
+import type { ReliabilityBin } from '../scores/schema.js';
 
 /** Both shares are from 0 to 1. */
 interface Spot {
@@ -72,18 +73,6 @@ const toPoint = ({ given, found, n, expected, label }: Spot, most: number) => ({
 
 const isOutside = ({ found, expected }: Pick<Spot, 'found' | 'expected'>): boolean =>
   expected !== null && (found < expected.low - 1e-12 || found > expected.high + 1e-12);
-
-export interface ReliabilityBin {
-  /** From `from` to below `to`; the last bin includes `to`. */
-  from: number;
-  to: number;
-  n: number;
-  /** Null for an empty bin. */
-  meanProbability: number | null;
-  frequency: number | null;
-  /** 90% range for a reliable forecast, given the bin's probabilities. Null for an empty bin. */
-  expected: { low: number; high: number } | null;
-}
 
 interface ReliabilitySide extends Pick<DiagonalSide, 'name' | 'label'> {
   bins: readonly ReliabilityBin[];

@@ -3,6 +3,7 @@ import { formatCount, formatDay, formatDecimal, formatShortDay, utc } from '../.
 import { DAY_MS } from '../../core/time.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { formatFixed, formatTick, toPercent } from '../../core/charts/text.js';
+import type { CrpsPoint } from '../scores/schema.js';
 
 /** Long series use longer spans. Dates are `YYYY-MM-DD`. */
 type Period = 'day' | 'week' | 'month' | 'year';
@@ -53,16 +54,6 @@ function formatPeriod(start: string, period: Period): string {
 const formatPeriodShort = (start: string, period: Period): string =>
   period === 'day' || period === 'week' ? formatShortDay(new Date(start)) : formatPeriod(start, period);
 
-/** In °F, over the forecasts of a day for which all four forecasters could be scored. */
-export interface CrpsPoint {
-  date: string;
-  n: number;
-  model: number;
-  raw: number;
-  climate: number;
-  market: number;
-}
-
 type SeriesName = 'model' | 'market' | 'raw' | 'climate';
 
 interface Series {
@@ -109,18 +100,16 @@ export function toSeriesChart({
   series,
   points,
   marks = [],
-  period: wanted,
 }: {
   title: string;
   unit: string;
   series: readonly Series[];
   points: readonly SeriesPoint[];
   marks?: readonly Mark[];
-  period?: Period;
 }) {
   const [first, last] = [points[0]?.date, points.at(-1)?.date];
   if (first === undefined || last === undefined) return null;
-  const period = wanted ?? choosePeriod(first, last);
+  const period = choosePeriod(first, last);
   const groups = groupBy(points, ({ date }) => startOf(date, period));
   const format = (value: number | null) => (value === null ? 'none' : formatFixed(value, 2));
   const { starts, isShortened } = shortenGaps(periodsBetween(first, last, period), (start) =>

@@ -1,10 +1,10 @@
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { pino } from 'pino';
 import { readConfig, type Config } from '../../config.js';
-import { ConfigError } from '../../core/config.js';
 import { createLogger, createPlainLog } from '../../core/log/log.js';
 import { CannotListenError, startService } from '../../service.js';
 import { openTapePlayer, type TapePlayer } from '../tape/player.js';
@@ -51,10 +51,7 @@ function configure(player: TapePlayer, dataDir: string): Config {
 
 async function replay(path: string, flags: Flags): Promise<number> {
   const player = await openTapePlayer({ path, ...flags });
-  const interrupt = listenForInterrupt();
-  const stopped = new Promise<undefined>((resolve) => {
-    interrupt.addEventListener('abort', () => resolve(undefined));
-  });
+  const stopped = once(listenForInterrupt(), 'abort').then(() => undefined);
   const dataDir = await mkdtemp(join(tmpdir(), 'gauge-replay-'));
   try {
     const config = configure(player, dataDir);
@@ -83,7 +80,7 @@ process.exitCode = await runCommand<Flags>(
   command,
   openTerminal(),
   (flags, [file]) => replay(file!, flags),
-  messageOf(TapeError, ConfigError, CannotListenError),
+  messageOf(TapeError, CannotListenError),
 );
 // A service that is still starting would keep the process alive.
 if (process.exitCode === 130) process.exit();

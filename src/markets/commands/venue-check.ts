@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { readConfig } from '../../config.js';
 import { systemClock } from '../../core/time.js';
-import { ConfigError } from '../../core/config.js';
 import { printableLines } from '../../core/terminal.js';
 import { FREE_FORECASTS, marketsConfig } from '../config.js';
 import { checkVenue, isAlarming, venueReportText } from '../venue/check-venue.js';
@@ -55,5 +54,5 @@ process.exitCode = await runCommand<{ json?: true }>(
     );
     return isAlarming(report) ? 1 : 0;
   },
-  messageOf(ConfigError, UnexpectedAnswerError, VenueUnavailableError),
+  messageOf(UnexpectedAnswerError, VenueUnavailableError),
 );

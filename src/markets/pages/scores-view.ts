@@ -1,5 +1,5 @@
 import { toReliabilityChart } from '../charts/diagonal.js';
-import { toCrpsChart, type CrpsPoint } from '../charts/series.js';
+import { toCrpsChart } from '../charts/series.js';
 import { formatFixed, formatPercent } from '../../core/charts/text.js';
 import { groupBy } from '../../core/collections.js';
 import { DAY_MS } from '../../core/time.js';
@@ -9,7 +9,7 @@ import { SCORES_PATH, scoresAddress } from './addresses.js';
 import { formatDate, formatHour, kindLabels, modelName } from './labels.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import type { ScoresQuery } from '../scores/report.js';
-import type { ScoreSummary, ScoresAnswer } from '../scores/schema.js';
+import type { CrpsPoint, ScoreSummary, ScoresAnswer } from '../scores/schema.js';
 import { leadsOf, type GateBook } from '../signals/signal.js';
 import { describeErrorRates, describeGates, toGateRows, toHeatMap } from './gates-view.js';
 

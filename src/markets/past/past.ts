@@ -106,7 +106,8 @@ export function createPast(options: PastOptions) {
 
   /** Resumes an interrupted run. Returns the number of records added. */
   async function fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number> {
-    const there = await readRecorded(options);
+    const records = await listRecorded(options.db.orm, names, dateOf(clock.now() - days * DAY_MS));
+    const there = new Set(records.map((record) => recordKey(targetOfRecord(record), record.leadHours)));
     const isThere = (subject: SimulatedSubject, lead: number) =>
       there.has(recordKey(targetOf(subject), lead));
     const write = createRecordWriter(options, learned, createPace(part.share));
@@ -155,11 +156,6 @@ const historiesOf = ({ world, clock }: PastOptions, part: PastPart) => ({
   weather: createSimulatedWeatherSource({ ...world, clock }, part).history,
   markets: createSimulatedSource({ ...world, clock }, part).history,
 });
-
-async function readRecorded({ db: { orm }, clock, names, days }: PastOptions): Promise<Set<string>> {
-  const records = await listRecorded(orm, names, dateOf(clock.now() - days * DAY_MS));
-  return new Set(records.map((record) => recordKey(targetOfRecord(record), record.leadHours)));
-}
 
 const recordKey = (target: Target, leadHours: number): string => `${targetKey(target)} ${leadHours}`;
 

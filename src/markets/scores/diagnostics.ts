@@ -1,6 +1,6 @@
 import { binomialRange } from '../../core/statistics/distributions.js';
 import { bracketPays } from '../market/brackets.js';
-import type { ReliabilityBin } from '../charts/diagonal.js';
+import type { ReliabilityBin } from './schema.js';
 import { recordedBracket } from './score.js';
 import type { ForecastRecord } from '../learning/table.js';
 

@@ -6,7 +6,7 @@ import type { TemperatureKind } from '../market/market.js';
 import type { ForecastOutcome } from './diagnostics.js';
 import { ofSources } from './queries.js';
 import type { SourceNames } from '../learning/queries.js';
-import type { CrpsPoint } from '../charts/series.js';
+import type { CrpsPoint } from './schema.js';
 
 /** Matches the index of recent records. */
 const askedRows = ({ kind, since, station, leadHours, ...sources }: ReportQuery) =>

@@ -81,6 +81,8 @@ const binSchema = namedObject('ReliabilityBin', {
     ),
 });
 
+export type ReliabilityBin = z.infer<typeof binSchema>;
+
 const crpsPointSchema = namedObject('CrpsPoint', {
   date: z.iso.date(),
   n: z.int(),
@@ -89,6 +91,9 @@ const crpsPointSchema = namedObject('CrpsPoint', {
   climate: z.number(),
   market: z.number(),
 });
+
+/** In °F, over the forecasts of a day for which all four forecasters could be scored. */
+export type CrpsPoint = z.infer<typeof crpsPointSchema>;
 
 const diagnosticsSchema = namedObject('ScoreDiagnostics', {
   reliability: z

@@ -1,3 +1,4 @@
+import { formatCount } from '../../core/pages/format.js';
 import { HOUR_MS, DAY_MS } from '../../core/time.js';
 import type { ForecastMethod } from '../learning/forecast.js';
 import type { Market, TemperatureKind } from '../market/market.js';
@@ -148,16 +149,11 @@ export function gateAt(
     ...unjudged,
     reason,
   });
+  const end = kind === 'hourly' ? 'the hour' : 'the end of a day';
   if (leadHours === undefined)
-    return closed(
-      kind === 'hourly'
-        ? `Forecasts within ${formatHours(leads.at(-1)!)} of the hour are not scored.`
-        : `Forecasts within ${formatHours(leads.at(-1)!)} of the end of a day are not scored.`,
-    );
+    return closed(`Forecasts within ${formatCount(leads.at(-1)!, 'hour')} of ${end} are not scored.`);
   if (hoursToEnd > longest)
-    return closed(
-      `Forecasts more than ${formatHours(longest)} before ${kind === 'hourly' ? 'the hour' : 'the end of a day'} are not scored.`,
-    );
+    return closed(`Forecasts more than ${formatCount(longest, 'hour')} before ${end} are not scored.`);
   if (madeAt === null || madeAt > at) return closed('The scores have not been computed yet.');
   if (at.getTime() - madeAt.getTime() > MAX_AGE_MS)
     return closed(
@@ -168,5 +164,3 @@ export function gateAt(
   );
   return found ?? closed('Nothing has been scored yet.');
 }
-
-const formatHours = (hours: number): string => (hours === 1 ? '1 hour' : `${hours} hours`);

@@ -10,7 +10,7 @@ import {
 import { allAtOnce, type Steps } from '../../core/steps.js';
 import type { RunningDay } from '../learning/running-day.js';
 import type { DayForecast } from '../learning/forecast.js';
-import { asksOf, bidsOf, type Side } from '../market/book.js';
+import { asksOf, bidsOf } from '../market/book.js';
 import { valueOf } from '../market/contracts.js';
 import { bracketLabel } from '../market/brackets.js';
 import { chargeFill, feeRuleOf, newOrderAccount } from '../market/fees.js';
@@ -31,6 +31,7 @@ import {
   type WithheldSignal,
 } from './signal.js';
 import type { SizedPurchase } from '../sizing/model.js';
+import { sides } from '../sizing/offers.js';
 
 interface SignalParts {
   purchase: SizedPurchase;
@@ -199,8 +200,6 @@ function moneyOf({ account, bankroll, data }: SignalInput): Money {
   if (!account) return { bankroll, cash: bankroll, holdings: nothingHeld };
   return { ...account, bankroll: account.cash + worthOf(account.holdings, data.markets, data) };
 }
-
-const sides: readonly Side[] = ['yes', 'no'];
 
 function toEventSignals(one: EventCase, sizes: EventSizes | undefined, money: Money, data: MarketData) {
   const { event, day, gate, problems, withheld } = one;

@@ -44,6 +44,7 @@ const REGULAR = 1e-12;
 /** Near the optimum. Legs that are not free are at a bound; tight limits have no slack. */
 export interface Guess {
   x: Float64Array;
+  /** Per row: the derivative for the objective, the price for a limit. */
   multipliers: Float64Array;
   isFree: boolean[];
   isTight: boolean[];

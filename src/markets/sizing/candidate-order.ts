@@ -44,10 +44,6 @@ function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
 
 const roundDown = (size: number): number => Math.floor(size + NEARLY_WHOLE);
 
-/** Rounding removed only fractions. */
-const isRoundedDown = (optimum: readonly number[], contracts: readonly number[]): boolean =>
-  optimum.every((size, i) => roundDown(size) === contracts[i]);
-
 /**
  * By one contract, by all opening contracts or, if there are only closing ones, to zero. Undefined without growth above
  * `least`; −∞ accepts any reduction.
@@ -138,9 +134,10 @@ export function sizeCandidates(event: EventToSize): Sizing {
   return { ...first, contracts };
 }
 
+/** Nothing closes a pair, and rounding removed only fractions. */
 const isSettled = ({ offers, optimum, contracts }: Sizing): boolean =>
   contracts.every((count, i) => count === 0 || offers[i]!.closable === 0) &&
-  isRoundedDown(optimum.contracts, contracts);
+  optimum.contracts.every((size, i) => roundDown(size) === contracts[i]);
 
 function sizeOnce(event: EventToSize) {
   const fund = toFund(event);

@@ -1,4 +1,3 @@
-import type { Side } from '../market/book.js';
 import { valueOf } from '../market/contracts.js';
 import { DOLLAR, shareOf, type Micros } from '../market/money.js';
 import { exactGrowth, sizeCandidates } from './candidate-order.js';
@@ -54,7 +53,7 @@ function worstCaseOf(offers: readonly Offer[], contracts: readonly number[], out
 export interface SizedEvent {
   /** From cold to warm, YES before NO. */
   purchases: readonly SizedPurchase[];
-  refused: readonly { ticker: string; side: Side; reason: string }[];
+  refused: readonly RefusedOffer[];
   stake: Micros;
   /** Expected log growth of the wealth at stake, at exact cost. Never negative. */
   growth: number;

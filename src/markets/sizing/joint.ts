@@ -6,20 +6,13 @@ import { toLimits } from './fund.js';
 import { inDollars, type Offer } from './offers.js';
 import type { Fund, Headroom, Optimum, Limit, Leg } from './model.js';
 
-interface Maximum {
-  x: Float64Array;
-  /** Per row: the derivative for the objective, the price for a limit. */
-  multipliers: Float64Array;
-  gap: number;
-}
-
 const TARGET_GAP = 1e-10;
 /** With restarts, all but 2 of 360,000 random events (almost half of them degenerate) have a proven optimum. */
 const SHIFTS = [1e-4, 1e-6, 1e-8];
 
 /** If degenerate bounds make the active-set method cycle, restarts from slightly perturbed bounds. */
-function maximise(problem: ConcaveProblem): Maximum {
-  const measure = ({ x, multipliers }: Guess): Maximum => ({
+function maximise(problem: ConcaveProblem) {
+  const measure = ({ x, multipliers }: Guess) => ({
     x: x.slice(),
     multipliers: multipliers.slice(),
     gap: optimalityGap(problem, x, multipliers),
@@ -69,13 +62,8 @@ const NO_CONTRACTS = 1e-6;
 export function findOptimum(fund: Fund, headroom: Headroom, offers: readonly Offer[]): Optimum {
   const limits = toLimits(headroom, offers, fund);
   const legs = offers.flatMap((offer) => offer.legs);
-  const solve = (limits: readonly Limit[]) =>
-    solveJoint({
-      probabilities: fund.probabilities,
-      wealth: fund.wealth,
-      legs,
-      limits,
-    });
+  const { probabilities, wealth } = fund;
+  const solve = (limits: readonly Limit[]) => solveJoint({ probabilities, wealth, legs, limits });
   const always = [limits.fund, limits.cash];
   const free = solve(always);
   const caps = [limits.event, ...limits.markets];
@@ -123,8 +111,6 @@ export interface JointProblem {
   limits: readonly Limit[];
 }
 
-export type JointOptimum = ReturnType<typeof solveJoint>;
-
 /** As a share of wealth. */
 const NOTHING = 1e-9;
 /** Other legs are added only if needed, which is rare. */
@@ -166,7 +152,6 @@ export function solveJoint(problem: JointProblem) {
         contracts,
         /** Per extra dollar of room, for each limit. */
         prices: prices.map((price) => price / unit),
-        growth: growthOf(problem, contracts),
         /** Upper bound on what any other purchase could add. */
         gap,
       };
@@ -237,13 +222,3 @@ function couldBind({ room, weights }: Limit, used: readonly number[], upper: rea
 
 export const isWon = ({ pays, side }: { pays: Payout; side: Side }, outcome: number): boolean =>
   isPaid(pays, outcome) === (side === 'yes');
-
-function growthOf({ probabilities, wealth, legs }: JointProblem, contracts: readonly number[]): number {
-  const after = [...wealth];
-  legs.forEach((leg, l) => {
-    const bought = contracts[l]!;
-    if (bought === 0) return;
-    for (let j = 0; j < after.length; j++) after[j]! += bought * ((isWon(leg, j) ? 1 : 0) - leg.cost);
-  });
-  return probabilities.reduce((sum, p, j) => (p > 0 ? sum + p * Math.log(after[j]! / wealth[j]!) : sum), 0);
-}

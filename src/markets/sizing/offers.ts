@@ -1,3 +1,4 @@
+import { createRecall } from '../../core/collections.js';
 import {
   asksOf,
   isCrossed,
@@ -22,6 +23,8 @@ export const outcomesOf = (event: Pick<EventToSize, 'markets' | 'outcomes'>): re
 /** In growth, between accepted sizes and the true optimum. */
 export const MAX_GAP = 1e-9;
 const NO_CONTRACTS = 1e-6;
+/** Per offer; sizing asks for far fewer. */
+const MAX_QUOTES = 10_000;
 
 /** Undefined if something can be sized. */
 export function problemOfSizing(event: EventToSize, { whole, wealth }: Fund): string | undefined {
@@ -82,7 +85,7 @@ export interface RefusedOffer {
   reason: string;
 }
 
-const sides: readonly Side[] = ['yes', 'no'];
+export const sides: readonly Side[] = ['yes', 'no'];
 
 /**
  * From cold to warm, YES before NO. Markets without a book are skipped.
@@ -91,25 +94,23 @@ const sides: readonly Side[] = ['yes', 'no'];
 export function readOffers({ markets }: EventToSize, spendable: number) {
   const offers: Offer[] = [];
   const refused: RefusedOffer[] = [];
-  markets.forEach((market, index) => {
-    const { ticker, book, feeRule } = market;
+  markets.forEach((given, market) => {
+    const { ticker, book, feeRule } = given;
     if (book === undefined) return;
+    const pays = payoutOf(markets, market);
     for (const side of sides) {
       const asks = asksOf(book, side);
       if (!isSupported(feeRule)) refused.push({ ticker, side, reason: 'its fee is not known' });
       else if (isCrossed(book)) refused.push({ ticker, side, reason: 'its order book is crossed' });
       else if (asks.length === 0) refused.push({ ticker, side, reason: 'there are no asks' });
-      else
-        offers.push(
-          toOffer(market, { index, pays: payoutOf(markets, index), side, asks, book, feeRule, spendable }),
-        );
+      else offers.push(toOffer(given, { market, pays, side, asks, book, feeRule, spendable }));
     }
   });
   return { offers, refused };
 }
 
 interface Reading {
-  index: number;
+  market: number;
   pays: Payout;
   side: Side;
   asks: readonly Level[];
@@ -118,30 +119,19 @@ interface Reading {
   spendable: number;
 }
 
-function toOffer(
-  { ticker, probability: yes, held }: MarketToSize,
-  { index, pays, side, asks, book, feeRule, spendable }: Reading,
-): Offer {
+function toOffer({ ticker, probability: yes, held }: MarketToSize, reading: Reading): Offer {
+  const { market, pays, side, asks, book, feeRule } = reading;
   const probability = side === 'yes' ? yes : Math.max(0, 1 - yes);
   const closable = held !== undefined && held.side !== side ? held.contracts : 0;
-  const quotes = new Map<number, Quote>();
-  const quote = (contracts: number): Quote => {
-    const known = quotes.get(contracts);
-    if (known) return known;
-    const limitPrice = asks.at(-1)!.price;
-    const made = quoteOrder(book, feeRule, {
-      side,
-      action: 'buy',
-      contracts,
-      limitPrice,
-      timeInForce: 'fill_or_kill',
-    });
-    quotes.set(contracts, made);
-    return made;
-  };
+  const limitPrice = asks.at(-1)!.price;
+  const recall = createRecall<Quote>(MAX_QUOTES);
+  const quote = (contracts: number): Quote =>
+    recall(contracts, () =>
+      quoteOrder(book, feeRule, { side, action: 'buy', contracts, limitPrice, timeInForce: 'fill_or_kill' }),
+    );
   return {
     ticker,
-    market: index,
+    market,
     pays,
     side,
     asks,
@@ -150,15 +140,11 @@ function toOffer(
     edge: probability - allInCost(feeRule, asks[0]!.price),
     closable,
     quote,
-    legs: toLegs(asks, { market: index, pays, side, closable, feeRule, spendable }),
+    legs: toLegs(reading, closable),
   };
 }
 
-function toLegs(
-  asks: readonly Level[],
-  reading: Omit<Reading, 'index' | 'asks' | 'book'> & { market: number; closable: number },
-): OfferLeg[] {
-  const { market, pays, side, closable, feeRule, spendable } = reading;
+function toLegs({ market, pays, side, asks, feeRule, spendable }: Reading, closable: number): OfferLeg[] {
   const legs: OfferLeg[] = [];
   let [open, left] = [closable, spendable];
   for (const { price, contracts } of asks) {

@@ -34,7 +34,15 @@ export function createPriceRecorder({ db: { orm }, store, clock }: RecorderDeps)
       lastMs = stepMs;
     },
     async cleanUp(): Promise<void> {
-      await deleteOldPrices(orm, new Date(clock.now() - KEPT_MS));
+      const before = new Date(clock.now() - KEPT_MS).toISOString();
+      for (;;) {
+        const deleted = await queryRows(orm)`
+          delete from price_history where ctid = any(array(
+            select ctid from price_history where at < ${before}::timestamptz order by at limit ${DELETED_AT_ONCE}
+          ))
+          returning 1 as n`;
+        if (deleted.length < DELETED_AT_ONCE) return;
+      }
     },
   };
 }
@@ -94,15 +102,4 @@ export async function readPriceHistory(orm: Orm, event: { marketSource: string; 
     /** If no point is missing. */
     stepMs: (rows[0]?.stride ?? 1) * PRICE_STEP_MS,
   };
-}
-
-async function deleteOldPrices(orm: Orm, before: Date): Promise<void> {
-  for (;;) {
-    const deleted = await queryRows(orm)`
-      delete from price_history where ctid = any(array(
-        select ctid from price_history where at < ${before.toISOString()}::timestamptz order by at limit ${DELETED_AT_ONCE}
-      ))
-      returning 1 as n`;
-    if (deleted.length < DELETED_AT_ONCE) return;
-  }
 }

@@ -44,7 +44,7 @@ export function createRefresher(deps: RefreshDeps) {
     isSwapAhead = true;
     if (isWeatherDue()) asking ??= askForecasts();
     await markets.ask();
-    await within(forecastWaitMs, asking);
+    if (asking) await Promise.race([asking, sleep(forecastWaitMs, undefined, { ref: false })]);
     isSwapAhead = false;
     await maker.swap();
   }
@@ -175,11 +175,4 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
       changes?.stop();
     },
   };
-}
-
-async function within(ms: number, work: Promise<void> | undefined): Promise<void> {
-  if (!work) return;
-  const over = new AbortController();
-  await Promise.race([work, sleep(ms, undefined, { signal: over.signal }).catch(() => undefined)]);
-  over.abort();
 }

@@ -5,17 +5,12 @@ import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import type { VenueNote } from '../market/source.js';
 import type { SourceState } from './snapshot.js';
 
-interface Source<T> {
-  readonly name: string;
-  read(signal: AbortSignal): Promise<T>;
+interface SourceData {
+  fetchedAt: Date;
+  notes?: readonly VenueNote[];
 }
 
-export interface SourcePart<T> {
-  readonly data: T | undefined;
-  readonly state: SourceState;
-  /** Never rejects: after a failure, the data stays the same and the state changes. */
-  ask(): Promise<void>;
-}
+export type SourcePart<T extends SourceData> = ReturnType<typeof createSourcePart<T>>;
 
 interface SourcePartDeps extends Pick<WorkContext, 'clock' | 'log'> {
   metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'sourceNotes'>;
@@ -23,11 +18,11 @@ interface SourcePartDeps extends Pick<WorkContext, 'clock' | 'log'> {
   stopping: AbortSignal;
 }
 
-export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly VenueNote[] }>(
+export function createSourcePart<T extends SourceData>(
   part: SourceState['part'],
-  source: Source<T>,
+  source: { readonly name: string; read(signal: AbortSignal): Promise<T> },
   { clock, log, metrics, timeOutMs, stopping }: SourcePartDeps,
-): SourcePart<T> {
+) {
   let data: T | undefined;
   let state: SourceState = {
     part,
@@ -71,7 +66,8 @@ export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly V
     get state() {
       return state;
     },
-    async ask() {
+    /** Never rejects: after a failure, the data stays the same and the state changes. */
+    async ask(): Promise<void> {
       const startedAt = performance.now();
       try {
         data = await read();

@@ -50,7 +50,6 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions) {
     /** Constant before the start and after the end. */
     clock: { now: clock.now },
     marketSource: first.header.marketSource,
-    forecastSource: first.header.forecastSource,
     ended,
     /** `refresh` only waits until playback has started. */
     createRefresher(deps: PlayDeps): Refresher {

@@ -71,7 +71,7 @@ export function createTapeWriter({ file, header, log }: { file: string; header: 
   let waiting = 0;
   let isFailing = false;
 
-  async function append({ text, isWhole }: PendingRecord): Promise<void> {
+  async function append(text: string, isWhole: boolean): Promise<void> {
     waiting--;
     // A record with only changes is useless if the previous record was not written.
     if (isShared || (!tape && !isWhole)) return;
@@ -110,10 +110,10 @@ export function createTapeWriter({ file, header, log }: { file: string; header: 
       const isWhole = last === undefined;
       const reads = prints.take({ isWhole });
       const record = { ...toRecord(inputs, last), ...(reads.length > 0 && { prints: reads }) };
-      const taken = { text: `${writeValue(record)}\n`, isWhole };
+      const text = `${writeValue(record)}\n`;
       last = inputs;
       waiting++;
-      work = work.then(() => append(taken)).catch(giveUp);
+      work = work.then(() => append(text, isWhole)).catch(giveUp);
     },
     addPrints: (read: PrintsRead) => prints.add(read),
     async close(): Promise<void> {
@@ -121,12 +121,6 @@ export function createTapeWriter({ file, header, log }: { file: string; header: 
       await tape?.handle.close();
     },
   };
-}
-
-interface PendingRecord {
-  text: string;
-  /** If false, the record has only the changes since the previous one. */
-  isWhole: boolean;
 }
 
 interface Tape {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { solveJoint, type JointOptimum, type JointProblem } from '../../../src/markets/sizing/joint.js';
+import { solveJoint as solve, type JointProblem } from '../../../src/markets/sizing/joint.js';
 import { stakeOnExclusive } from './smoczynski-tomkins.js';
 import { randomOf, randomProblem } from '../support/joint-arbitraries.js';
 
@@ -14,6 +14,12 @@ const valueAt = (problem: JointProblem, contracts: readonly number[]) => {
   const after = wealthAt(problem, contracts);
   return problem.probabilities.reduce((sum, p, j) => (p > 0 ? sum + p * Math.log(after[j]!) : sum), 0);
 };
+const solveJoint = (problem: JointProblem) => {
+  const found = solve(problem);
+  const nothing = problem.legs.map(() => 0);
+  return { ...found, growth: valueAt(problem, found.contracts) - valueAt(problem, nothing) };
+};
+type JointOptimum = ReturnType<typeof solveJoint>;
 const spentOf = (weights: readonly number[], contracts: readonly number[]) =>
   weights.reduce((sum, weight, l) => sum + weight * contracts[l]!, 0);
 
