@@ -78,19 +78,15 @@ export function createSourcePart<T extends SourceData>(
       } catch (error) {
         if (stopping.aborted) return;
         log.warn({ err: error, source: source.name, part }, 'a source failed; its last good data is kept');
-        state = failed(state, error, new Date(clock.now()));
+        state = {
+          ...state,
+          state: error instanceof UnexpectedAnswerError ? 'unexpected' : 'failing',
+          failingSince: state.failingSince ?? new Date(clock.now()),
+          problem: error instanceof Error ? error.message.slice(0, 300) : 'it failed',
+        };
       }
       metrics.refreshes.inc({ part, outcome: state.state });
       metrics.refreshSeconds.observe({ part }, (performance.now() - startedAt) / 1000);
     },
-  };
-}
-
-function failed(before: SourceState, error: unknown, at: Date): SourceState {
-  return {
-    ...before,
-    state: error instanceof UnexpectedAnswerError ? 'unexpected' : 'failing',
-    failingSince: before.failingSince ?? at,
-    problem: error instanceof Error ? error.message.slice(0, 300) : 'it failed',
   };
 }
