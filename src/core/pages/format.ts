@@ -62,8 +62,9 @@ export function roundFigures(column: readonly string[]): (decimal: string) => st
 
 /** Rounds the parts of a total so that they add up to the rounded total: the largest takes the rest. */
 export function roundParts(parts: readonly string[]): string[] {
-  const rounded = parts.map((part) => (Math.abs(Number(part)) < 0.005 ? part : roundFigure(part)));
-  const rest = differenceOf(roundFigure(sumDecimals(parts)), sumDecimals(rounded));
+  const round = (amount: string) => (Math.abs(Number(amount)) < 0.005 ? amount : roundFigure(amount));
+  const rounded = parts.map(round);
+  const rest = differenceOf(round(sumDecimals(parts)), sumDecimals(rounded));
   const largest = parts.indexOf(parts.toSorted(compareDecimals).at(-1)!);
   return rounded.map((part, i) => (i === largest ? addDecimals(part, rest) : part));
 }
