@@ -12,6 +12,7 @@ RULES = re.compile(
             "cursor (is not a cursor from this list|does not match a market)",
             "to must be later than from",
             "must be in the future",
+            "must not be in the past",
             "lead of daily_m(in|ax)imum must be one of",
             "groupBy cannot be .* with subject",
             "groupBy must be apiKey or subject",

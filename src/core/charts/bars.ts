@@ -39,7 +39,7 @@ export function toChart(summary: string, bars: Bar[], { before, cap }: Compariso
     height: CHART_HEIGHT,
     bars: bars.map(({ value, label, href, parts = [value], estimate = 0 }, i) => {
       const height = value === 0 ? 0 : Math.max(MIN_HEIGHT, CHART_HEIGHT - toY(value));
-      const y = toY(value + estimate);
+      const y = Math.min(toY(value + estimate), CHART_HEIGHT - height);
       return {
         x: percent(step * (i + 0.1)),
         width: percent(step * 0.8),

@@ -41,7 +41,8 @@ it('every bar lies inside the drawing, and nonzero bars are visible', () => {
   const value = fc.oneof(fc.constant(0), fc.double({ min: 1e-12, noNaN: true }));
   fc.assert(
     fc.property(fc.array(value, { minLength: 1, maxLength: 366 }), (values) => {
-      const bars = values.map((value, i) => ({ axis: String(i), label: String(value), value }));
+      const estimate = values.at(-1)!;
+      const bars = values.map((value, i) => ({ axis: String(i), label: String(value), value, estimate }));
       const chart = toChart('', bars, { cap: { value: 5, label: 'cap', isPassed: false }, before: values });
       for (const [i, bar] of chart.bars.entries()) {
         const part = bar.parts[0] ?? { y: chart.height, height: 0 };
@@ -49,6 +50,9 @@ it('every bar lies inside the drawing, and nonzero bars are visible', () => {
         expect(y).toBeGreaterThanOrEqual(-0.1);
         expect(y + height).toBeCloseTo(chart.height, 0);
         expect(height > 1).toBe(values[i]! > 0);
+        expect(bar.estimate !== undefined).toBe(estimate > 0);
+        expect(Number(bar.estimate?.height ?? 0)).toBeGreaterThanOrEqual(0);
+        expect(Number(bar.estimate?.y ?? 0)).toBeGreaterThanOrEqual(-0.1);
         expect(parseFloat(bar.x) + parseFloat(bar.width)).toBeLessThanOrEqual(100);
       }
       expect(chart.axis.length).toBeLessThanOrEqual(8);
