@@ -119,11 +119,11 @@ describe('the portfolio', () => {
     const { words, text } = await read(trader.browser, PATH);
     // 120 contracts were bought for 72.20 plus fees of 2.01. At the bid of 56¢ they are worth 67.20: 1000 − 74.21 +
     // 67.20 = 992.99. They sell for 64.9287.
-    expect(words).toContain('$992.99 −$7.01 on $1,000.00, with positions at last prices');
+    expect(words).toContain('$992.99 −$7.01 on $1,000.00 at last prices; −$9.28 if sold to the bids');
     expect(words).toContain('Cash $925.79');
     expect(words).toContain('Positions $67.20 at last prices, cost $72.20');
     expect(words).toContain(
-      'Unrealised −$5.00 −$7.27 if sold to the bids now. Contracts without a bid count as $0.',
+      'Unrealised −$5.00 −$7.27 if sold to the bids',
     );
     expect(words).toContain('Realised $0.00 before fees of $2.01');
     const desk = await read(trader.browser, '/dashboard/markets');
