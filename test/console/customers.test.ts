@@ -139,7 +139,7 @@ describe('the list of customers', () => {
     expect(overPage).toContain('Over a cap');
     expect(await open(`/console?search=${near.slug}`)).toContain('80.0% of the cap used');
     const idle = await customer({ cap: '1000' });
-    expect(await openLater(`/console?search=${idle.slug}`)).toContain('0.0% of the cap used');
+    expect(await openLater(`/console?search=${idle.slug}`)).toContain('0% of the cap used');
     expect(await open(`/console?search=${free.slug}`)).toContain('No cap');
   });
 
@@ -671,12 +671,12 @@ describe('the list of customers', () => {
     expect(text).toContain('aria-label="12 of 10 used"');
     expect(text).toMatch(/<bdi>calls<\/bdi> <span class="badge">Warns<.*Over the cap by.*· resets <time/s);
     expect(text).toMatch(/Each subject, rolling 7\sdays: at most 30/);
-    expect(text).toContain('aria-label="0.0% of the limit used or held"');
+    expect(text).toContain('aria-label="0% of the limit used or held"');
     expect(text.match(/>Change the (cap|limit)</g)).toHaveLength(4);
     for (const limit of ['20', '25']) expect(text).toMatch(new RegExp(`of ${limit} <bdi>`));
     for (const effect of ['Blocks', 'Warns']) expect(text).toContain(effect);
     const granted = await open(`/console/customers/${own.slug}/entitlements`);
-    expect(granted).toContain('aria-label="0.0% of the limit used or held"');
+    expect(granted).toContain('aria-label="0% of the limit used or held"');
     expect(granted).toMatch(/Each subject, rolling 7\sdays: at most 30/);
     expect(text.split('id="changes"')[1]).toMatch(/class="changes">\s*<li>.*Renamed &lt;b&gt;/s);
     expect(text).not.toContain('<b>');

@@ -251,7 +251,7 @@ it('draws the credits of all products by day if they burned any', async () => {
   expect(chartOf(text)[1]![1]).toBe('6');
   expect(rowsOf(text).map((cells) => cells.slice(-2))).toEqual([
     ['6', '100%'],
-    ['0', '0.0%'],
+    ['0', '0%'],
   ]);
   const productsOf = async (sort: string) =>
     rowsOf((await ask({ organization: 'payer', sort })).text).map((cells) => cells[1]);

@@ -83,11 +83,12 @@ export const formatRounded = (value: number): string =>
     ? formatDecimal(Math.round(value))
     : formatCompact(value);
 
-/** `42.5%`, `120%`. Shares below 100% are never rounded up to 100%. */
+/** `42.5%`, `120%`. Shares are never rounded up to 100% or down to zero. */
 export function formatShare(part: string, whole: string): string {
   const share = (Number(part) / Number(whole)) * 100;
   if (!Number.isFinite(share)) return '–';
   const tenths = Math.min(Math.round(share * 10), 999);
+  if (tenths === 0) return share > 0 ? '<0.1%' : '0%';
   return `${formatDecimal(share < 100 ? (tenths / 10).toFixed(1) : Math.round(share))}%`;
 }
 

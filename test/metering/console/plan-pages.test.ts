@@ -552,7 +552,7 @@ it('previews a new version by customer, against this month’s usage', async () 
       rows.find((row) => row.includes(`/${slug}"`) && row.includes(name))?.replace(/<[^>]*>|\s+/g, ' ');
     expect(find(over, kept)).toMatch(/85 .* 90 .* 40 .* 213%/);
     expect(find(near, kept)).toMatch(/20 .* 90 .* 40 .* 50.0%/);
-    expect(find(idle, kept)).toMatch(/ 0 .* 90 .* 40 .* 0.0%/);
+    expect(find(idle, kept)).toMatch(/ 0 .* 90 .* 40 .* 0%/);
     expect(find(byHand, kept)).toBeUndefined();
     expect(find(byHand, gone)).toMatch(/Withdrawn/);
     expect(rows.findIndex((row) => row.includes(`/${over.slug}"`))).toBe(0);
