@@ -234,7 +234,7 @@ describe('the credits page', () => {
     const warning = 'At this pace, credits run out around';
     const overview = async () => readText((await browser.get('/dashboard', html)).text);
     expect(await overview()).toMatch(
-      new RegExp(`${warning} ${day(13).slice(0, -5)} \\. Another ≈ [\\d.]+ would last until 1 \\w{3}\\.`),
+      new RegExp(`${warning} ${day(13).slice(0, -5)} , ≈ [\\d.]+ short of 1 \\w{3}\\.`),
     );
     expect(await open()).toMatch(/Burned in the 7 days before today 10 Tokens At/);
     await send(10);

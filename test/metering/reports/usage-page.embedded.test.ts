@@ -192,7 +192,7 @@ describe('a month against its cap', () => {
     const ahead = (await open()).text;
     expect(ahead).toContain('<line class="cap" data-passed');
     expect(textOf(ahead)).toContain(
-      'At the current pace, the cap is reached around 17 Mar ; events above it are still recorded.',
+      'has 52 of 400 calls left this month, at this pace until 17 Mar .',
     );
     const ofEntitlement = eq(entitlements.productId, product.id);
     await db.orm.update(entitlements).set({ hasOwnCap: true, unitCap: '500' }).where(ofEntitlement);
@@ -205,7 +205,7 @@ describe('a month against its cap', () => {
     const weekly = textOf((await open()).text);
     expect(weekly).toMatch(/15 Mar 2031 12 0 24 16 Mar 2031 0 24 17 Mar 2031 0 48 18 Mar 2031 0 24/);
     expect(weekly).toContain('≈ 840');
-    expect(weekly).toContain('reached around 19 Mar ;');
+    expect(weekly).toContain('reaches its cap of 500 calls around 19 Mar .');
   });
 
   it('estimates credits from those of each day, as the chart of credits and all products do', async () => {
@@ -676,7 +676,7 @@ it('of all products warns of a product whose pace leads above its cap', async ()
   const event = { orgId, productId: product.id, apiKeyId: key.id, prefix: 'e', everyMs: 3_600_000 };
   await fillUsage(db, { ...event, count: 24 * 22 + 12, from: '2031-02-21T00:00:00Z' });
   const warning =
-    /Pace above the cap: .* has 352 of 700 calls left this month\. At the current pace, the cap is reached around 30 Mar ; events/;
+    /Pace above the cap: .* reaches its cap of 700 calls around 30 Mar \. Events above it are still recorded/;
   expect(textOf((await open()).text)).toMatch(warning);
   expect(textOf((await open(`?product=${product.slug}`)).text)).toMatch(warning);
   expect(textOf((await open('?range=month&month=2031-02')).text)).not.toContain('Pace above');
@@ -706,7 +706,7 @@ it('of a product near the limit of a subject warns of it, and the subject’s ro
   expect(calm).not.toMatch(/Near the limit|10 in the rolling/);
   await send('ben', 9);
   const page = (await open()).text;
-  expect(textOf(page)).toContain('Near the limit: ben has used 9 of 10 calls in the rolling 7 days; 1 left.');
+  expect(textOf(page)).toContain('Near the limit: ben has 1 of 10 calls left in the rolling 7 days.');
   expect(page).toMatch(
     /product=[^"]*&amp;subject=ben[^"]*"><bdi>ben<[^]*data-tone="warn">9 of 10 in the rolling 7/,
   );
@@ -717,7 +717,7 @@ it('of a product near the limit of a subject warns of it, and the subject’s ro
     expect(textOf((await open(`?range=${range}`)).text)).toMatch(both);
   // Over all products and on the Overview, too.
   await grant(db, orgId, (await createProduct(db)).id);
-  const ofBen = 'Near the limit: ben has used 9 of 10 calls in the rolling 7 days; 1 left.';
+  const ofBen = 'Near the limit: ben has 1 of 10 calls left in the rolling 7 days.';
   expect(textOf((await open('?range=last7')).text)).toContain(ofBen);
   const days = '?range=custom&from=2031-03-13&to=2031-03-14';
   for (const query of [days, `${days}&product=${product.slug}`])
