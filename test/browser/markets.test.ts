@@ -15,6 +15,9 @@ import { follow, readMain } from './steps.js';
 /** Grey if the order loses on average. */
 const PLACE = /^(Place (paper order|anyway)|Sell (on paper|anyway))$/;
 
+/** Simulated books change every 15 s: now and then, a price moves between its quote and the order. */
+const quoted = { retry: 2 };
+
 const world = browserWorld({ trading: { selection: everything } });
 beforeAll(async () => {
   await world.service.trading.refresher.refresh();
@@ -36,7 +39,7 @@ const amountOf = async (page: Page, label: string) =>
 describe.each([{ javaScript: true }, { javaScript: false }])(
   'with scripts: $javaScript',
   ({ javaScript }) => {
-    it('a paper trade made by hand is in the portfolio and in GET /portfolio, to the cent', async () => {
+    it('a paper trade is in the portfolio and in GET /portfolio, to the cent', quoted, async () => {
       const { browser, organization } = await signedIn(world.db, world.service.url);
       const { station, date, ticker } = findMarket();
       const page = await world.visit({ javaScript, as: browser });
@@ -162,7 +165,7 @@ it('the limit of a ticket is the current price until the reader changes it', asy
   expect(await limit.inputValue()).toBe('99');
 });
 
-it('a ticket has one limit everywhere, and places no second order without a change', async () => {
+it('a ticket has one limit everywhere, and places no second order without a change', quoted, async () => {
   const { browser, organization } = await signedIn(world.db, world.service.url);
   const { ticker, yesAsk } = findMarket();
   const page = await world.visit({ as: browser });
@@ -693,7 +696,7 @@ it('keys go through the opportunities, choose a side and list themselves', async
   expect(page.url()).toContain('side=yes');
 });
 
-it('typing replaces the number of a field that has just got the focus, and keys alone place an order', async () => {
+it('typing replaces the number of a field in focus, and keys alone place an order', quoted, async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const page = await world.visit({ as: browser });
   const { ticker } = findMarket();
@@ -742,7 +745,7 @@ it('typing replaces the number of a field that has just got the focus, and keys 
   expect(await contracts.inputValue()).toBe('1');
 });
 
-it('on a phone, the ticket of a chosen market comes first, and places its order', async () => {
+it('on a phone, the ticket of a chosen market comes first, and places its order', quoted, async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const { ticker } = findMarket();
   const page = await world.visit({ as: browser, viewport: PHONE });
