@@ -26,5 +26,6 @@ export async function readKeyCredits(
   const whole = sumDecimals(burns.map(({ burned, returned }) => differenceOf(burned, returned)));
   if (whole === '0' || whole !== sumDecimals(sums.map((sum) => sum.wholeCredits ?? '0'))) return undefined;
   const credits = sumDecimals(sums.map((sum) => sum.credits ?? '0'));
-  return `${formatDecimal(credits)} ${formatUnit(credits, 'credits')} this month, ${formatShare(credits, whole)} of all`;
+  const share = credits === '0' ? '' : `, ${formatShare(credits, whole)} of all`;
+  return `${formatDecimal(credits)} ${formatUnit(credits, 'credits')} this month${share}`;
 }

@@ -168,8 +168,10 @@ describe('the credits page', () => {
     );
     const { apiKeys } = (await browser.get('/dashboard/api-keys')).body;
     const apiKey = apiKeys.find(({ livemode }: { livemode: boolean }) => livemode);
-    const ofKey = async () => readText((await browser.get(`/dashboard/api-keys/${apiKey.id}`, html)).text);
-    expect(await ofKey()).toContain('Usage reported with this key : 60 credits this month, 100% of all');
+    const unused = await createKey(database.db, organization.id);
+    const ofKey = async (id: string) => readText((await browser.get(`/dashboard/api-keys/${id}`, html)).text);
+    expect(await ofKey(apiKey.id)).toContain('with this key : 60 credits this month, 100% of all');
+    expect(await ofKey(unused.id)).toMatch(/with this key : 0 credits this month (?!,)/);
     const day = readText((await browser.get('/dashboard/usage?range=last7', html)).text);
     expect(day).toContain('Credits burned 60');
     expect(day).not.toContain('this month so far');
