@@ -240,7 +240,8 @@ it('searches for a customer instead of listing them if there are many', async ()
 it('draws the credits of all products by day if they burned any', async () => {
   const { id } = await createOrganization(database.db, { slug: 'payer' });
   const price = { creditPrice: '2', creditEnforcement: 'warn' } as const;
-  for (const [slug, terms] of Object.entries({ dear: price, free: {} })) {
+  const cheap = { ...price, creditPrice: '0.5' };
+  for (const [slug, terms] of Object.entries({ dear: price, cheap, free: {} })) {
     await grant(database.db, id, (await createProduct(database.db, { slug, ...terms })).id);
     const { secret } = await createKey(database.db, id);
     const events = [{ ...usageEvent(slug, slug), quantity: 3, occurredAt: '2026-03-01T00:30:00Z' }];
@@ -248,14 +249,15 @@ it('draws the credits of all products by day if they burned any', async () => {
   }
   const { text } = await ask({ organization: 'payer' });
   expect(text).toMatch(/<bdi>credits<\/bdi> by day and product/);
-  expect(chartOf(text)[1]![1]).toBe('6');
+  expect(chartOf(text)[1]!.slice(1, 4)).toEqual(['1.5', '6', '7.5']);
   expect(rowsOf(text).map((cells) => cells.slice(-2))).toEqual([
-    ['6', '100%'],
+    ['6.00', '80.0%'],
+    ['1.50', '20.0%'],
     ['0', '0%'],
   ]);
   const productsOf = async (sort: string) =>
     rowsOf((await ask({ organization: 'payer', sort })).text).map((cells) => cells[1]);
-  expect(await productsOf('credits')).toEqual(['Product free', 'Product dear']);
-  expect(await productsOf('product')).toEqual(['Product dear', 'Product free']);
+  expect(await productsOf('credits')).toEqual(['Product free', 'Product cheap', 'Product dear']);
+  expect(await productsOf('product')).toEqual(['Product cheap', 'Product dear', 'Product free']);
   expect(text).toContain('aria-sort="descending"><a href="/console/usage?');
 });
