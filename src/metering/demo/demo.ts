@@ -168,7 +168,7 @@ const customers: Record<DemoSlug, Terms> = {
   // Close to its cap.
   'fjordline-ferries': {
     plan: 'starter',
-    key: { name: 'route planner', share: 0.09, products: ['forecast-api'] },
+    key: { name: 'route planner', share: 0.082, products: ['forecast-api'] },
   },
   // Has credits for a few more days.
   'kestrel-drones': {
