@@ -17,6 +17,7 @@ import { organizationPlans } from '../plans/table.js';
 import { putGrant } from '../entitlements/grants.js';
 import { putProduct, type ProductInput } from '../entitlements/products.js';
 import { DEFAULT_MAX_QUANTITY, entitlementKinds, type EntitlementKind } from '../entitlements/table.js';
+import { makeEvents } from './usage.js';
 
 const schema = z.object({
   keys: z.object({
@@ -88,6 +89,14 @@ const products: DemoProduct[] = [
   },
 ];
 
+const used = products.map(({ slug, usageMetric, unitCap, kind, dimensions }) => ({
+  slug,
+  usageMetric,
+  unitCap,
+  kind,
+  ...(dimensions && { dimensions: [...dimensions] }),
+}));
+
 /** @param amount credits a month, half of which roll over for 30 days */
 const monthly = (amount: string) => [
   {
@@ -147,11 +156,11 @@ const plans: Record<string, { name: string; definition: Definition }> = {
 };
 
 interface Terms {
-  /** None is the first product by hand, with credits of an invoice. */
+  /** None is the first product by hand, with credits of an invoice for a few more days. */
   plan?: keyof typeof plans;
   /** A trial that began this long ago. */
   triedMs?: number;
-  /** Credits of an invoice. */
+  /** Credits of an invoice beside the plan. */
   pack?: string;
   /** Key, and its share of the first Organization's usage of each product. */
   key?: { name: string; share: number; products: string[] };
@@ -170,17 +179,23 @@ const customers: Record<DemoSlug, Terms> = {
     plan: 'starter',
     key: { name: 'route planner', share: 0.082, products: ['forecast-api'] },
   },
-  // Has credits for a few more days.
   'kestrel-drones': {
-    pack: '470',
     key: { name: 'flight desk', share: 0.1, products: ['forecast-api'] },
   },
   'tromso-robotics': { plan: 'starter', triedMs: 9 * DAY_MS },
 };
 
+/** Credits for the usage of `key` until now, and for about five days more. */
+function packFor(key: NonNullable<Terms['key']>, nowMs: number): string {
+  const credits = makeEvents({ products: used }, key, nowMs).map(
+    ({ quantity, dimensions }) => Number(quantity) * (dimensions?.model === 'large' ? 0.4 : 0.1),
+  );
+  return String(Math.ceil((credits.reduce((sum, each) => sum + each, 0) + 32) / 10) * 10);
+}
+
 /** Credits of the past months as well, because past usage is filled in later. */
 async function putTerms(tx: Tx, { id, slug }: DemoOrganization, source: Source, nowMs: number) {
-  const { plan, triedMs, pack } = customers[slug];
+  const { plan, triedMs, key, pack = plan ? undefined : packFor(key!, nowMs) } = customers[slug];
   const at = triedMs === undefined ? source.at : new Date(nowMs - triedMs);
   if (plan !== undefined) {
     const anchor = triedMs === undefined ? new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1)) : at;
@@ -249,13 +264,7 @@ export const demo: DemoPart = {
         service: service.secret,
         others: keysOfOthers,
       },
-      products: products.map(({ slug, usageMetric, unitCap, kind, dimensions }) => ({
-        slug,
-        usageMetric,
-        unitCap,
-        kind,
-        ...(dimensions && { dimensions: [...dimensions] }),
-      })),
+      products: used,
     };
   },
 };

@@ -110,7 +110,11 @@ function* inBatches(events: UsageEvent[]): Generator<UsageEvent[]> {
   if (from < events.length) yield events.slice(from);
 }
 
-function makeEvents({ products }: Pick<DemoData, 'products'>, key: DemoKey, now: number): UsageEvent[] {
+export function makeEvents(
+  { products }: Pick<DemoData, 'products'>,
+  key: Omit<DemoKey, 'secret'>,
+  now: number,
+): UsageEvent[] {
   const thisHour = Math.floor(now / HOUR_MS) * HOUR_MS;
   const used = products.filter(({ kind, slug }) => kind === 'live' && (key.products?.includes(slug) ?? true));
   const events: UsageEvent[] = [];
