@@ -786,7 +786,7 @@ it('on a phone, the ticket of a chosen market comes first, and places its order'
     ),
   );
   expect(profit!.y).toBeLessThan(name!.y + name!.height);
-  expect(row!.height).toBeLessThan(95);
+  expect(row!.height).toBeLessThan(110);
 });
 
 it('on a phone, a market without a chosen ticket leaves it out', async () => {
