@@ -122,9 +122,7 @@ describe('the portfolio', () => {
     expect(words).toContain('$992.99 −$7.01 on $1,000.00 at last prices; −$9.28 if sold to the bids');
     expect(words).toContain('Cash $925.79');
     expect(words).toContain('Positions $67.20 at last prices, cost $72.20');
-    expect(words).toContain(
-      'Unrealised −$5.00 −$7.27 if sold to the bids',
-    );
+    expect(words).toContain('Unrealised −$5.00 −$7.27 if sold to the bids');
     expect(words).toContain('Realised $0.00 before fees of $2.01');
     const desk = await read(trader.browser, '/dashboard/markets');
     for (const page of [{ words, text }, desk]) {

@@ -191,9 +191,7 @@ describe('a month against its cap', () => {
     await db.orm.update(products).set({ unitCap: '400' }).where(eq(products.id, product.id));
     const ahead = (await open()).text;
     expect(ahead).toContain('<line class="cap" data-passed');
-    expect(textOf(ahead)).toContain(
-      'has 52 of 400 calls left this month, at this pace until 17 Mar .',
-    );
+    expect(textOf(ahead)).toContain('has 52 of 400 calls left this month, at this pace until 17 Mar .');
     const ofEntitlement = eq(entitlements.productId, product.id);
     await db.orm.update(entitlements).set({ hasOwnCap: true, unitCap: '500' }).where(ofEntitlement);
     expect(textOf((await open()).text)).toContain('Left 152 of 500');
